@@ -35,6 +35,7 @@ from holdfast.text import (
     tokens,
 )
 from holdfast.text import names as symbols
+from holdfast.text.time_expressions import QuestionTime
 from texts import corpus_texts, many_texts, own_texts
 
 SETTINGS = Settings()
@@ -92,6 +93,10 @@ _CALLED = {
     "changes.read_assertions_of": lambda text: changes.read_assertions_of(_unit(text)),
     "instructions.instructions_of": lambda text: instructions.instructions_of(_unit(text)),
     "dates.time_mention": lambda text: dates.time_mention(text, NOW),
+    "dates.find_named": lambda text: [*dates.find_named(text, QuestionTime(NOW, told=True))],
+    "temporal.told_times": lambda text: temporal.told_times(text, NOW),
+    "questions.asks_only": lambda text: questions.asks_only(_unit(text)),
+    "questions.asks_beside": lambda text: questions.asks_beside(questions.profile_query(text)),
     "facts.resolve_speaker": lambda text: facts.resolve_speaker(facts.extract(text), "Ana"),
     "facts.facts_of": lambda text: facts.facts_of(_unit(text)),
     "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
@@ -165,7 +170,7 @@ WORDLESS = frozenset(
     formats.zipped.read_docx formats.zipped.read_epub tokens.checked_counter changes.find_change
     changes.fulfil_plans statements.find_rare current.prefer_current grammar.lower_plural grammar.read_name
     grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
-    grammar.phrase_end sentences.memoize_short
+    grammar.phrase_end sentences.memoize_short dates.to_range temporal.date_words temporal.name_day temporal.name_time
     """.split()
 )
 

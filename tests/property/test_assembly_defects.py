@@ -238,8 +238,8 @@ def test_a_reload_that_failed_half_way_is_finished_by_the_next_one(memory, tmp_p
 # stages run on the uncut pool and its neighbours. A short answer without a word of the question stays at 0.
 def test_a_short_answer_is_found_by_the_question_that_it_answers(memory):
     talk = [
-        {"role": "user", "content": "Where did you put the ladder?"},
-        {"role": "user", "content": "Behind the shed."},
+        {"role": "user", "name": "Ana", "content": "Where did you put the ladder?"},
+        {"role": "user", "name": "Rui", "content": "Behind the shed."},
     ]
     memory.remember(talk, user="ana", session="s1")
     found = memory.search("ladder", user="ana").trace.candidates

@@ -23,11 +23,12 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     The order read is that of score + w·rank - v·P(of another time). A turn takes the score of its new place:
     rel' = rel + (that score - its own) / α. Nothing else moves. Where the question names a time, those share out that
     are as much of it, and no turn is of another time: the reader sees no dates. Requests are left alone, and so are
-    documents, summaries and long messages: it knows questions about what people say in a few sentences. What only
-    asks keeps its place, as it answers nothing.
+    documents, summaries and long messages: it knows questions about what people say in a few sentences. So are
+    questions that an identifier decides, or the latest session of a thread. What only asks keeps its place, as it
+    answers nothing.
     """
-    reading = staging.reading
-    if reading is None or not reading.alpha or is_request(staging.query.text):
+    reading, query = staging.reading, staging.query
+    if reading is None or not reading.alpha or is_request(query.text) or query.identifiers or query.continues:
         return pool
     hits, scores = reading.rank(pool)
     told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document") & ~hits.columns["asks"]
@@ -38,7 +39,7 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     said = {place: units[hits.ids[place]] for place in places.tolist()}
     by_time = sorted(said, key=lambda place: said[place].moment)
     turns = [Turn(said[place].speaker or said[place].author, said[place].text) for place in by_time]
-    judged = reading.judge(staging.query.text, turns).take(np.argsort(by_time))
+    judged = reading.judge(query.text, turns).take(np.argsort(by_time))
     row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
     rows = np.array([row_of[hits.ids[place]] for place in said], dtype=np.intp)
     return pool.apply(_share_out(pool, rows, scores[places], judged, reading))
