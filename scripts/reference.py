@@ -63,6 +63,7 @@ ARGUMENTS = {
     "zone": "time zone of days, local times and contexts; `store.zone`",
     "group": "`search`: `session` gives each session once, at its best hit",
     "explain": "let each hit carry its tree",
+    "read": "`once` or false: whether a chat's first hits are read together; `stages.read`",
     "budget": "most tokens of a context; `why`: answer for that context",
     "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
     "counter": "a function from text to a number of tokens; the estimate",
@@ -70,6 +71,7 @@ ARGUMENTS = {
     "track_access": "count which of the user's own units a context used; true",
     "text, topic": "`update`: the new words",
     "by": "`supersede`: the unit that takes over",
+    "decision, undo": "`overrule`: `superseded`, `standing`, `question` or `earlier`, and whether it holds again",
     "source, name, core": "`ingest`: a path or a text, its name, and whether its rules go into every context; "
     "`import_`: a path or bytes, and a name for them",
     "target, format, vectors": "`export`: a new file, `jsonl` or `markdown`, with vectors; `import_`: what it is of",

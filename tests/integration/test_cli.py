@@ -62,7 +62,7 @@ def test_json_contributions_compose_to_the_score(run):
 def test_explain_draws_one_line_and_the_tree_on_request(run):
     [written] = run("remember", "the red boats are leaking", "--json")
     drawn = run("search", "leaking boats", "--explain")
-    assert "words .32 (leaking, boats) · meaning .4" in drawn
+    assert "words .35 (leaking, boats) · meaning .53" in drawn
     assert len(drawn.splitlines()) == 3
     tree = run("search", "leaking boats", "--tree")
     assert tree.startswith(drawn)
@@ -71,7 +71,7 @@ def test_explain_draws_one_line_and_the_tree_on_request(run):
     assert "█" in tree
     verdict = run("why", "leaking boats", written["id"])
     assert "matched leaking, boats" in verdict
-    assert "words .32" in verdict
+    assert "words .35" in verdict
     assert "term boat" not in verdict
     assert "term boat" in run("why", "leaking boats", written["id"], "--tree")
 

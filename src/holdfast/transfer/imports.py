@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.errors import EmbedderError, InputError, quote_value
 from holdfast.ingest import Redact
 from holdfast.kernels.vectors import halve
-from holdfast.lifecycle.embedding import EmbeddingPlan
+from holdfast.lifecycle.embedding import EmbeddingPlan, text_to_embed
 from holdfast.messages.checks import MAX_NAME, check_name
 from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
@@ -265,7 +265,7 @@ def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -
         if (vector is None or vector.space != embedder.space)
         and (place == len(one.vectors) - 1 or entries[number].embedded[place])
     ]
-    texts = [kept[number].versions[place].text for number, place in wanted]
+    texts = [text_to_embed(kept[number].versions[place]) for number, place in wanted]
     try:
         rows: Any = check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
     except EmbedderError as error:
