@@ -25,7 +25,7 @@ from holdfast.values import dataclass
 # Smaller owners are built again faster than a file is read.
 _WORTH_SAVING = 1000
 # A snapshot that is this many changes behind, and this share of its units, is written again: a unit is two changes.
-# Whoever opens the store after a kill reads so much unit by unit, 60 µs each; writing it costs 8 % of the units' ingest.
+# Who opens the store after a kill reads so much unit by unit, 60 µs each; writing it costs 8 % of what ingest costs.
 _FAR_BEHIND = 10_000
 _BEHIND_SHARE = 0.1
 # An owner's vectors are measured when there are so many, and each time that there are twice as many, up to the last;
