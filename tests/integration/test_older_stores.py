@@ -47,6 +47,8 @@ def made_wider(connection):
         connection.execute(f"DROP TABLE half_{table}")
     connection.execute("DROP TABLE spaces")
     connection.execute("DROP TABLE funnels")
+    connection.execute("DROP TRIGGER erase_analysis")
+    connection.execute("DROP TABLE analyses")
 
 
 def named_as_before(document, said):

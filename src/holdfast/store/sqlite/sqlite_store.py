@@ -76,6 +76,8 @@ def _problem(row: UnitRow) -> Problem | None:
 
 
 log = logging.getLogger("holdfast")
+# So many analyses of other units are written with a transaction: a tenth of a second after an upgrade.
+_WRITTEN_BESIDE = 1_000
 
 
 class SqliteStore:
@@ -160,6 +162,7 @@ class SqliteStore:
         marker = UpdateWriter(self._database, self._place)
         with self._database.transaction():
             yield marker
+            self._keep_analyses(marker)
             is_erasing = self._eraser.is_pending()
         if is_erasing:
             self._eraser.finish_if_possible()
@@ -172,6 +175,14 @@ class SqliteStore:
                 self._index.save_when_behind()
         except (StoreError, OSError) as error:
             log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
+
+    def _keep_analyses(self, marker: UpdateWriter) -> None:
+        """Write what was derived from the units of this transaction, and some of what waits to be written."""
+        made = marker.fresh.units.items()
+        self._index.analyses.write({key: (content, analysis) for key, (content, _, analysis) in made})
+        for _, _, key, before, content in marker.promoted:
+            self._run("keep_analysis", {"key": key, "before": before, "content": content})
+        self._index.analyses.write_waiting(_WRITTEN_BESIDE)
 
     def put(self, drafts: Sequence[Draft], *, retry_seconds: float = 0.0) -> list[WriteResult]:
         """See `Store.put`."""

@@ -73,8 +73,21 @@ PRAGMA data_version;
 SELECT coalesce(max(seq), 0) FROM changes;
 
 -- name: owner_units
-SELECT {row}
-FROM units WHERE tenant = :tenant AND user = :user ORDER BY key;
+SELECT {row}, iif(content = checksum AND derivation = :derivation, analysis, NULL), analysis_crc
+FROM units LEFT JOIN analyses ON unit_key = key WHERE tenant = :tenant AND user = :user ORDER BY key;
+
+-- name: analysed_units
+SELECT {row}, iif(content = checksum AND derivation = :derivation, analysis, NULL), analysis_crc
+FROM units LEFT JOIN analyses ON unit_key = key WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key;
+
+-- name: put_analysis
+INSERT INTO analyses (unit_key, content, derivation, analysis, analysis_crc)
+SELECT key, :content, :derivation, :analysis, :crc FROM units WHERE key = :key AND checksum = :content
+ON CONFLICT (unit_key) DO UPDATE SET content = excluded.content, derivation = excluded.derivation,
+    analysis = excluded.analysis, analysis_crc = excluded.analysis_crc;
+
+-- name: keep_analysis
+UPDATE analyses SET content = :content WHERE unit_key = :key AND content = :before;
 
 -- name: all_units
 SELECT {row}
