@@ -212,6 +212,9 @@ class _Sentence:
         for clause in _CLAUSE.finditer(self.said):
             if self.asked or _PATTERNS["reported"].search(self.said, 0, clause.start()):
                 return None
+            # "They cheer me up and always make me smile": what somebody does, told on.
+            if clause[0].endswith("and ") and _PATTERNS["habit"].match(self.said, clause.end()):
+                continue
             self.start = self.at = clause.end()
             self.lasts = self.never = self.alone = False
             self._skip()
@@ -285,6 +288,10 @@ class _Sentence:
     def _stands(self, command: re.Match[str], *, general: bool) -> bool:
         """Return whether a command is for more than this once, and for an assistant."""
         said, behind = self.said, command.end()
+        if _PATTERNS["when_you"].match(said, self.start):
+            return True
+        if _PATTERNS["reminded"].match(said, command.start()):
+            return True
         if self.lasts or command["ever"] or self._is_marked(behind):
             if (
                 command["verb"]
