@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 from holdfast import Memory, Settings
 from holdfast.testing.contracts import HashEmbedder
@@ -49,8 +50,18 @@ def embed(memory, who, rounds):
     return {}
 
 
+def forget(memory, who, rounds):
+    """Forget one unit after the other; say of which it was told that nothing is left."""
+    return {f"{who}-{n}": memory.forget(ids=[f"{who}-{n}"], user="ana").complete for n in range(rounds)}
+
+
+def back_up(memory, who, rounds, folder):
+    """Make one backup after the other."""
+    return [memory.backup(Path(folder) / f"{who}-{n}.db") for n in range(rounds)]
+
+
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
-VERBS = {"crowd": crowd, "tenants": tenants, "embed": embed}
+VERBS = {"crowd": crowd, "tenants": tenants, "embed": embed, "forget": forget, "back_up": back_up}
 
 if __name__ == "__main__":
     address, verb, *numbers, name = sys.argv[1:]
@@ -61,5 +72,5 @@ if __name__ == "__main__":
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        report = VERBS[verb](opened, name, *map(int, numbers))
+        report = VERBS[verb](opened, name, *(int(one) if one.isdecimal() else one for one in numbers))
         sys.stdout.write(json.dumps(report) + "\n")

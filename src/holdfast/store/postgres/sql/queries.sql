@@ -359,6 +359,12 @@ DELETE FROM backups WHERE host = %(host)s AND path = %(path)s;
 -- name: backups
 SELECT host, path FROM backups LIMIT 1;
 
+-- name: keep_backups
+LOCK TABLE backups IN SHARE MODE;
+
+-- name: recorded_copies
+SELECT host, path, identity FROM backups ORDER BY host, path;
+
 -- name: note_copies
 INSERT INTO copies (host, path, kind, tenant, "user", id)
 SELECT host, path, kind, %(tenant)s, "user", id
@@ -372,6 +378,10 @@ SELECT kind, tenant, "user", id FROM copies WHERE host = %(host)s AND path = %(p
 
 -- name: forget_notes
 DELETE FROM copies WHERE host = %(host)s AND path = %(path)s;
+
+-- name: forget_noted
+DELETE FROM copies WHERE host = %(host)s AND path = %(path)s AND (kind, tenant, "user", id) IN
+    (SELECT * FROM unnest(%(kinds)s::text[], %(tenants)s::text[], %(users)s::text[], %(ids)s::text[]));
 
 -- ------------------------------------------------------------------------------------------- whole units, and back
 

@@ -361,7 +361,7 @@ SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys)
 UNION ALL SELECT vector FROM version_vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: disagree
-DELETE FROM agreements WHERE name = :name;
+DELETE FROM agreements WHERE name = :name AND value = :value;
 
 -- name: list_users
 SELECT user, count(*), min(event_time), max(event_time), '', 0, 0 FROM units WHERE tenant = :tenant AND user != ''
@@ -400,6 +400,10 @@ SELECT kind, tenant, user, id FROM copies WHERE path = :path ORDER BY kind, tena
 
 -- name: forget_notes
 DELETE FROM copies WHERE path = :path;
+
+-- name: forget_noted
+DELETE FROM copies WHERE path = :path AND (kind, tenant, user, id) IN
+    (SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:notes));
 
 -- name: erase_changes
 DELETE FROM changes WHERE tenant = :tenant AND user = :user;
