@@ -228,11 +228,13 @@ class Access:
 class SpaceChange:
     """The embedding space that is searched from now on; vectors of any other wait to be replaced.
 
-    With `if_new`, nothing changes when the store has agreed on that space before.
+    With `if_new`, nothing changes when the store has agreed on that space before. With `dims`, stored vectors of it
+    that are not so many finite numbers, or are damaged, go: their units wait again.
     """
 
     space: str
     if_new: bool = False
+    dims: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
 from holdfast.store.contract import DocumentChange, Restoration, Store, Update, read_once
 from holdfast.store.erasure import ERASED
+from holdfast.store.rows import is_vector
 from holdfast.transfer import jsonl
 from holdfast.transfer.file_formats import SourceFile, find_format, read_messages
 from holdfast.types import Document, ImportReport, StoredUnit, StoredVector, View, WriteResult, digest
@@ -208,6 +209,7 @@ def _write_batch(
         for one in batch
         if isinstance(one.found, StoredUnit)
     ]
+    units = _with_fitting_vectors(units, found, indexing, notes)
     marks += (Restoration(kept) for kept in _embedded(units, indexing))
     for one, done in zip(units, kit.store.apply(marks)[len(marks) - len(units) :], strict=True):
         if done is None:
@@ -250,6 +252,26 @@ def _redacted(kept: StoredUnit, redact: Redact | None) -> StoredUnit:
         versions.append(clean)
         vectors.append(vector if clean.text == unit.text else None)
     return dataclasses.replace(kept, versions=tuple(versions), vectors=tuple(vectors))
+
+
+def _with_fitting_vectors(
+    entries: Sequence[jsonl.ImportedEntry], found: jsonl.FileSummary, indexing: EmbeddingPlan, notes: ImportNotes
+) -> list[jsonl.ImportedEntry]:
+    """Leave out vectors that nothing could be compared with: a file may be anybody's work.
+
+    They have as many numbers as those of the embedder; where that is of another space, as most of the file's.
+    """
+    embedder = indexing.embedder
+    dims = embedder.dims if embedder is not None and embedder.space == found.heading.space else found.dims
+    checked = []
+    for one in entries:
+        kept = one.found
+        assert isinstance(kept, StoredUnit)  # noqa: S101 - documents have none
+        fitting = tuple(vector if vector is None or is_vector(vector.data, dims) else None for vector in kept.vectors)
+        if fitting != kept.vectors:
+            notes.warn(f"vectors that are not {dims} finite numbers are left out, and made again")
+        checked.append(dataclasses.replace(one, found=dataclasses.replace(kept, vectors=fitting)))
+    return checked
 
 
 def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -> list[StoredUnit]:

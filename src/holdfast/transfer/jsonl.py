@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
@@ -145,6 +146,12 @@ class FileSummary:
     units: int = 0
     documents: int = 0
     complete: bool = False
+    sizes: Counter[int] = field(default_factory=Counter)  # how many vectors have so many numbers
+
+    @property
+    def dims(self) -> int | None:
+        """Return how many numbers most vectors have; None without any."""
+        return self.sizes.most_common(1)[0][0] if self.sizes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,7 @@ def survey(source: BinaryIO, taking: ImportTarget, notes: ImportNotes) -> FileSu
         else:
             found.units += 1
             found.ids.add((entry.found.unit.user, entry.found.unit.id))
+            found.sizes.update(len(one.data) // 2 for one in entry.found.vectors if one is not None)
     found.complete = _is_complete(found, end, notes)
     if taking.user is not None and (len(found.users) > 1 or None in found.users):
         names = ", ".join(sorted(one or "everyone" for one in found.users))

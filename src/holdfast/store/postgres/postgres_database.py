@@ -33,6 +33,8 @@ from holdfast.types import Deadline, Unit, View
 
 # A serialisation failure goes away by itself; what fails so often has another reason.
 _TRIES = 6
+# Vectors that are read at once: a megabyte or two.
+_READ_TOGETHER = 2000
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 # What a view shows of a large owner is looked up in a hash table, which is not made where it might not fit.
@@ -250,6 +252,13 @@ class PostgresDatabase:
         if isinstance(vector := given.get("vector"), bytes):
             given["vector"] = Half(vector)
         return opened.connection.execute(statement, given, binary=True)
+
+    def stream(self, name: str, values: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the rows of a statement a few at a time, inside a transaction."""
+        with self._open.connection.cursor(name=name, binary=True) as cursor:
+            cursor.itersize = _READ_TOGETHER
+            cursor.execute(queries()[name], values)
+            yield from cursor
 
     def ask(self, name: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a row of whatever was asked for
         """Run one statement of the whole store and return its first row: in the open transaction, or in none."""

@@ -600,9 +600,25 @@ FROM units ORDER BY key;
 -- name: all_versions
 SELECT {version} FROM versions ORDER BY unit_key, version;
 
+-- name: space_vectors
+SELECT vector, checksum, tenant, unit_key, version FROM vectors
+WHERE space = (SELECT key FROM spaces WHERE name = %(space)s);
+
+-- name: space_version_vectors
+SELECT vector, checksum, tenant, unit_key, version FROM version_vectors
+WHERE space = (SELECT key FROM spaces WHERE name = %(space)s);
+
+-- name: drop_vectors
+DELETE FROM vectors WHERE (tenant, unit_key, version) IN
+    (SELECT * FROM unnest(%(tenants)s::text[], %(keys)s::bigint[], %(versions)s::integer[]));
+
+-- name: drop_version_vectors
+DELETE FROM version_vectors WHERE (tenant, unit_key, version) IN
+    (SELECT * FROM unnest(%(tenants)s::text[], %(keys)s::bigint[], %(versions)s::integer[]));
+
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum, space FROM vectors
+UNION ALL SELECT unit_key, vector, checksum, space FROM version_vectors ORDER BY unit_key;
 
 -- name: odd_fates
 SELECT key FROM units AS u

@@ -225,9 +225,19 @@ ON CONFLICT (tenant, user) DO UPDATE SET space = excluded.space, rows = excluded
 -- name: erase_funnel
 DELETE FROM funnels WHERE tenant = :tenant AND user = :user;
 
+-- name: space_vectors
+SELECT vector, checksum, unit_key FROM vectors WHERE space = (SELECT key FROM spaces WHERE name = :space);
+
+-- name: space_version_vectors
+SELECT vector, checksum, unit_key, version FROM version_vectors
+WHERE space = (SELECT key FROM spaces WHERE name = :space);
+
+-- name: erase_version_vector
+DELETE FROM version_vectors WHERE unit_key = :key AND version = :version;
+
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum, space FROM vectors
+UNION ALL SELECT unit_key, vector, checksum, space FROM version_vectors ORDER BY unit_key;
 
 -- name: put_document
 INSERT INTO documents (tenant, user, name, path, core, body, checksum, given_to)
