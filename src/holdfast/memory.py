@@ -502,8 +502,8 @@ class Memory:
         opened = file_formats.open_source(source, check_name("name", name, optional=True))
         keep = partial(self.remember, tenant=tenant, zone=zone)
         kit = imports.Importer(
-            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact, self._desk().clean,
-            user, self._whose(None), check_flag("dry_run", dry_run), progress,
+            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact,
+            *authored.import_checks(self._desk()), user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
         return imports.import_file(kit, opened, check_name("format", format, optional=True))
 

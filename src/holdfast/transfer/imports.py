@@ -21,7 +21,7 @@ from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
 from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
-from holdfast.store.contract import DocumentChange, Restoration, Store, Update, read_once
+from holdfast.store.contract import DocumentChange, Restoration, Store, read_once
 from holdfast.store.erasure import ERASED
 from holdfast.store.rows import is_vector
 from holdfast.transfer import jsonl
@@ -52,6 +52,7 @@ class Importer:
     remember: Callable[..., list[WriteResult]]
     redact: Redact | None
     clean: Callable[[bytes], bytes]
+    check_document: Callable[[Document, View], None]
     user: str | None
     default_user: str
     dry_run: bool
@@ -189,17 +190,15 @@ def _write_batch(
     indexing: EmbeddingPlan,
     notes: ImportNotes,
 ) -> list[str]:
-    """Write some entries in one transaction; return what became of those that were not left out."""
+    """Write some entries, the units in one transaction; return what became of those that were not left out."""
     statuses: list[str] = []
-    marks: list[Update] = []
     for one in batch:
         if not isinstance(one.found, Document):
             continue
         document = dataclasses.replace(one.found, body=kit.clean(one.found.body))
         known = _document(kit, document)
         if known is None:
-            marks.append(DocumentChange(document))
-            statuses.append("document")
+            statuses += _write_document(kit, document, notes, f"line {one.line}")
         elif known.body == document.body:
             statuses.append("duplicate")
         else:
@@ -210,13 +209,24 @@ def _write_batch(
         if isinstance(one.found, StoredUnit)
     ]
     units = _with_fitting_vectors(units, found, indexing, notes)
-    marks += (Restoration(kept) for kept in _embedded(units, indexing))
-    for one, done in zip(units, kit.store.apply(marks)[len(marks) - len(units) :], strict=True):
+    marks = [Restoration(kept) for kept in _embedded(units, indexing)]
+    for one, done in zip(units, kit.store.apply(marks), strict=True):
         if done is None:
             notes.skip("another unit has this id here, or this one was changed in both places", f"line {one.line}")
         else:
             statuses.append(done.status)
     return statuses
+
+
+def _write_document(kit: Importer, document: Document, notes: ImportNotes, where: str) -> list[str]:
+    """Keep a document that `ingest` would keep; the next one is checked together with it."""
+    try:
+        kit.check_document(document, dataclasses.replace(kit.view, user=document.user or ""))
+    except InputError as error:
+        notes.skip(str(error)[:_LONGEST_REASON], where)
+        return []
+    kit.store.apply([DocumentChange(document)])
+    return ["document"]
 
 
 def _document(kit: Importer, document: Document) -> Document | None:
