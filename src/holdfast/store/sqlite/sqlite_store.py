@@ -33,6 +33,7 @@ from holdfast.store.sqlite.migrate import (
     IN_MEMORY,
     close_connection,
     open_connection,
+    refuse_other_names,
     schema_version,
     translate_errors,
 )
@@ -95,6 +96,7 @@ class SqliteStore:
         """
         name = str(location)
         place = name if name == IN_MEMORY else os.path.realpath(name)
+        refuse_other_names(place)
         connection = open_connection(place, settings)
         try:
             store = cls(Database(connection, place, name), derivation)
