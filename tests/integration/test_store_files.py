@@ -60,7 +60,7 @@ def test_a_store_of_two_names_is_opened_by_neither_until_one_is_gone(tmp_path):
     with small_memory(one) as memory:
         memory.remember("the boat is red", user="ana")
         os.link(one, other)
-        with pytest.raises(StoreError, match=r"other\.db is one of 2 names of one file .*holdfast backup"):
+        with pytest.raises(StoreError, match=r"other\.db is one of 2 names of one file .*backup` makes copies"):
             small_memory(other)
         memory.remember("the boat is blue", user="ana")
     for path in (one, other):

@@ -249,8 +249,8 @@ def refuse_other_names(location: str) -> None:
     if names > 1:
         raise StoreError(
             f"{location} is one of {names} names of one file (hard links): SQLite keeps a log for each, so that "
-            f"writes under two names are lost; remove the others (find / -samefile {location}), and copy a store with "
-            "`holdfast backup`"
+            f"writes under two names are lost; remove the others (find / -samefile {location}); `holdfast "
+            "backup` makes copies"
         )
     if location != IN_MEMORY and os.fsencode(location) in _mounted():
         raise StoreError(

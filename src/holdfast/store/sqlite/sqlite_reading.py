@@ -255,7 +255,8 @@ class SqliteReading:
         read = self._run(name, {"space": space, "keys": json.dumps([*unread])})
         # The vector of another version has another checksum than the one that is searched.
         fitting = {row[0]: row for row in read if row[2] == unread[row[0]][1]}
-        usable, matrix = read_fitting([row[:3] for row in fitting.values()], shard.dense and shard.dense.dims)
+        dims = None if shard.dense is None else shard.dense.dims
+        usable, matrix = read_fitting([row[:3] for row in fitting.values()], dims)
         fresh = np.array([(row[0], *unread[row[0]]) for row in usable], dtype=np.int64).reshape(-1, 3)
         found = _in_order([(held[here], cache.take(keys[here])), (fresh[:, 1], matrix)])
         if usable:
