@@ -33,7 +33,7 @@ from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, ListedKind, Store, Supersession, read_once
+from holdfast.store.contract import ListedKind, Store, Supersession, read_once
 from holdfast.store.queries import Order
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
@@ -273,7 +273,7 @@ class Memory:
         )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.apply([Access(seen, context.found)])
+            warnings = (*warnings, *recall.count_access(self._store, seen, context.found))
         others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 

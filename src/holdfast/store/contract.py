@@ -110,7 +110,9 @@ class Reading(Protocol):
     ) -> LexicalEvidence | DenseEvidence | HyperEvidence | SimilarityEvidence:
         """Return the exact numbers behind the score of `ids`; ids that the owner cannot see are left out.
 
-        A unit that waits for its vector has no dense evidence. Of a `SimilarityQuery` each of `ids` is the unit that
+        A unit that waits for its vector has no dense evidence, nor has one whose vector is not as many finite
+        numbers as that of the query; who asks with an empty one gets any. Of a `SimilarityQuery` each of `ids` is the
+        unit that
         a vector belongs to: nothing is compared with itself.
         """
         ...

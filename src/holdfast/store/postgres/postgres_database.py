@@ -56,6 +56,7 @@ class _Open:
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+    added_to: set[str] = field(default_factory=set)  # tenants that have new units
 
 
 class PostgresDatabase:
@@ -321,6 +322,7 @@ class PostgresDatabase:
             opened.keys = [key for (key,) in opened.connection.execute(queries()["next_keys"], {"count": wanted})]
         key, row = opened.keys.pop(0), {**columns(unit, document), **repeated(unit)}
         opened.inserts.append({**row, "key": key})
+        opened.added_to.add(unit.tenant)
         self.record_change(key, unit.tenant, unit.user or GLOBAL)
         return key, row["checksum"]
 
@@ -348,6 +350,10 @@ class PostgresDatabase:
     def record_change(self, key: int, tenant: str, user: str) -> None:
         """Note a unit of an owner that is not what it was."""
         self._open.changed[key] = (tenant, user)
+
+    def has_added(self, tenant: str) -> bool:
+        """Return whether this transaction has written new units of a tenant."""
+        return tenant in self._open.added_to
 
     def take_changes(self) -> dict[str, list[int]]:
         """Return the keys of the units that changed in this transaction, by tenant."""

@@ -200,7 +200,7 @@ class PostgresReading:
             known = {unit_id: one for unit_id, one in known.items() if unit_id not in self._past.known}
         found = {**self._searcher.read_vectors(known.values(), len(query.vector)), **past}
         dims = len(query.vector) or max(map(len, found.values()), default=0)
-        held = [unit_id for unit_id in dict.fromkeys(ids) if len(found.get(unit_id, ())) == dims]
+        held = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in found and len(found[unit_id]) == dims]
         return DenseEvidence(tuple(held), np.stack([found[one] for one in held])) if held else nothing
 
     @evidence.register

@@ -174,7 +174,8 @@ class PostgresStore:
                 self._refuse_beyond_quota(tenant)
 
     def _refuse_beyond_quota(self, tenant: str) -> None:
-        if self._database.run("tenant_room").fetchone() is None:
+        # Who has too many may still change and forget them.
+        if not self._database.has_added(tenant) or self._database.run("tenant_room").fetchone() is None:
             return
         # What others of the tenant write at this moment counts, too.
         self._database.run("lock_quota", {"number": lock_number("quota", tenant)})
