@@ -1,5 +1,6 @@
 """A process that serves a store over HTTP, and says where; the tests kill it."""
 
+import os
 import sys
 
 from holdfast import Memory, Settings
@@ -15,4 +16,4 @@ if __name__ == "__main__":
         Memory.open(sys.argv[1], settings=settings, embedder=HashEmbedder(64)) as memory,
         listen_on(how) as listening,
     ):
-        Listener(HttpServer(memory, how), listening, lambda address: print(address, flush=True)).listen()
+        Listener(HttpServer(memory, how), listening, lambda address: os.write(1, f"{address}\n".encode())).listen()

@@ -476,6 +476,14 @@ def test_a_device_that_refuses_a_read_is_not_called_damage(tmp_path):
     assert not isinstance(caught.value, DamagedStoreError)
 
 
+def test_a_backup_is_one_file(tmp_path):
+    (tmp_path / "copies").mkdir()
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 8)
+        assert memory.backup(tmp_path / "copies" / "copy.db") == 8
+        assert [one.name for one in (tmp_path / "copies").iterdir()] == ["copy.db"]
+
+
 def test_a_copy_that_fails_leaves_nothing_behind(tmp_path):
     with small_memory(tmp_path / "m.db") as memory:
         talk(memory, 2)

@@ -112,8 +112,7 @@ class Reading(Protocol):
 
         A unit that waits for its vector has no dense evidence, nor has one whose vector is not as many finite
         numbers as that of the query; who asks with an empty one gets any. Of a `SimilarityQuery` each of `ids` is the
-        unit that
-        a vector belongs to: nothing is compared with itself.
+        unit that a vector belongs to: nothing is compared with itself.
         """
         ...
 

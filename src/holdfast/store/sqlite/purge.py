@@ -266,6 +266,7 @@ def _make_copy(database: Database, target: str, at: datetime) -> int:
                 database.run("record_backup", {"path": target, "at": iso(at)})
                 is_erasing = database.agreed(ERASING) is not None
             count = _copy(database, copy, target, compact=is_erasing)
+        Path(f"{target}-journal").unlink(missing_ok=True)  # done with, and left by a connection that locks for good
     finally:
         raw_files.unregister_open(target)
     try:
