@@ -160,6 +160,7 @@ def test_a_server_killed_while_it_forgets_and_is_copied_loses_nothing_and_keeps_
         assert {key for _, key in secrets_in(tmp_path)} & life.gone == set(), seed
     assert life.gone
     assert life.copies
+    assert {key for _, key in secrets_in(tmp_path)} >= life.kept, "the search finds nothing at all"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of a file's size to set")
