@@ -27,8 +27,8 @@ test-all: $(VENV)/.wheel  ## the rest: browser, docs, benchmarks, more kills and
 test-times: $(VENV)/.wheel  ## what `make test` spends its time on: the slowest twenty
 	$(BIN)/python -m pytest -m "not slow" --durations=20
 
-test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new order, and 500 kills
-	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 HOLDFAST_TEXTS=all $(BIN)/python -m pytest --hypothesis-seed=$(SEED) --randomly-seed=$(SEED) \
+test-long: $(VENV)/.wheel  ## the same laws on many more and new cases, in a new order, 500 kills, and 8 processes for half an hour
+	HOLDFAST_EXAMPLES=2000 HOLDFAST_KILLS=500 HOLDFAST_MINUTES=30 HOLDFAST_TEXTS=all $(BIN)/python -m pytest --hypothesis-seed=$(SEED) --randomly-seed=$(SEED) \
 	  || { echo "to repeat this run: make test-long SEED=$(SEED)"; exit 1; }
 
 test-loaded: $(VENV)/.wheel  ## the suite on a machine that is busy with other things; TESTS=… for a part of it

@@ -186,7 +186,7 @@ def column(memory, name, ids, view=None):
 
 def read_shards(shards, view=None, allowed=None, space="s"):
     """Return a reading of an index that is made of these shards, without a file; `allowed` are keys."""
-    index = SimpleNamespace(shards=lambda _view: [*shards], space=lambda: space)
+    index = SimpleNamespace(shards=lambda _view: [*shards], space=lambda: space, fit_vectors=lambda _dims: None)
     reading = SqliteReading(view or make_view(), None, index, str)
     reading._visible._allowed = allowed
     return reading

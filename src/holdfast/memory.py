@@ -33,7 +33,7 @@ from holdfast.models.summariser import Summariser
 from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, ListedKind, Store, Supersession, read_once
+from holdfast.store.contract import ListedKind, Store, Supersession, read_once
 from holdfast.store.queries import Order
 from holdfast.text import analyse
 from holdfast.text.names import aliases_of
@@ -273,7 +273,7 @@ class Memory:
         )
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
-            self._store.apply([Access(seen, context.found)])
+            warnings = (*warnings, *recall.count_access(self._store, seen, context.found))
         others = "" if context.items else absence.suggest_users(self._store, seen)
         return context.with_warnings((*warnings, others) if others else warnings)
 
@@ -502,8 +502,8 @@ class Memory:
         opened = file_formats.open_source(source, check_name("name", name, optional=True))
         keep = partial(self.remember, tenant=tenant, zone=zone)
         kit = imports.Importer(
-            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact, self._desk().clean,
-            user, self._whose(None), check_flag("dry_run", dry_run), progress,
+            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact,
+            *authored.import_checks(self._desk()), user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
         return imports.import_file(kit, opened, check_name("format", format, optional=True))
 

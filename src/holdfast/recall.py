@@ -21,6 +21,7 @@ from holdfast.context.candidates import (
 from holdfast.context.pack import SentenceScore, fill, fill_whole, term_overlap
 from holdfast.context.plan import ContextRequest, Plan, plan_tail
 from holdfast.context.project import group_units, grow_limits, project
+from holdfast.errors import ClosedStoreError, DamagedStoreError, StoreError
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
@@ -29,7 +30,7 @@ from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
 from holdfast.retrieval.question import Engine, Question, read_question, score_once
 from holdfast.settings import Settings
-from holdfast.store.contract import Reading
+from holdfast.store.contract import Access, Reading, Store
 from holdfast.text.sentences import matching_part
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import (
@@ -63,6 +64,17 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
         hits = _show_parts(engine, query, hits)
         hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
         return SearchResult(hits, _trace(question, query, found, view, (*cuts, grouped, beyond)))
+
+
+def count_access(store: Store, view: View, ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Count that a context held units (C11); where that cannot be written, the context is none the worse for it."""
+    try:
+        store.apply([Access(view, ids)])
+    except (ClosedStoreError, DamagedStoreError):
+        raise
+    except StoreError as error:  # somebody else writes for long, a disk is full, a server is gone
+        return (f"that these memories were used is not counted: {error}",)
+    return ()
 
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:

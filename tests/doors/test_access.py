@@ -3,6 +3,7 @@
 import json
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 from served import client, served
@@ -10,7 +11,10 @@ from served import client, served
 from builders import opened
 from holdfast import InputError, NotFoundError, StoreError
 from holdfast.errors import AccessError
+from holdfast.server import listening
 from holdfast.server.access import Tokens, token_file
+from holdfast.server.limits import ServerSettings
+from holdfast.settings import Settings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.verbs import VERBS, write_call
 
@@ -263,6 +267,36 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(tmp_path, memory):
             tokens.find(secret)
     with served(memory, tokens) as address, client(address, secret) as http:
         assert http.get("/v1/stats?user=ana").status_code == 500
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_lets_nobody_in(tmp_path, memory, mode):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    secret = tokens.add("one", "acme")
+    tokens.path.chmod(mode)
+    with served(memory, tokens) as address, client(address, secret) as http:
+        assert http.get("/v1/stats?user=ana").status_code == 500
+    with pytest.raises(StoreError, match=r"others may write .*chmod 600"):
+        tokens.add("two", "acme")
+    tokens.path.chmod(0o600)
+    assert tokens.find(secret).name == "one"
+
+
+@pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to])
+def test_a_planted_link_in_the_place_of_a_lock_is_not_followed(tmp_path, plant):
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious words")
+    for name in ("a.db.tokens.lock", "a.db.serving"):
+        plant(tmp_path / name, victim)
+    with pytest.raises(StoreError, match="tokens cannot be kept"):
+        Tokens(token_file(tmp_path / "a.db")).add("one", "acme")
+    with pytest.raises(StoreError, match="cannot be served"):
+        listening.serve(str(tmp_path / "a.db"), Settings(), ServerSettings(), print)
+    assert victim.read_text() == "precious words"
+    (tmp_path / "b.db.tokens.lock").symlink_to(tmp_path / "made.txt")
+    with pytest.raises(StoreError):
+        Tokens(token_file(tmp_path / "b.db")).add("one", "acme")
+    assert not (tmp_path / "made.txt").exists()
 
 
 def test_tokens_that_are_made_at_the_same_time_are_all_kept(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 from holdfast import Memory, Settings
 from holdfast.testing.contracts import HashEmbedder
@@ -49,8 +50,37 @@ def embed(memory, who, rounds):
     return {}
 
 
+def come_and_go(memory, who, rounds):
+    """Keep units and forget every second one; say which are gone for good, and which stay."""
+    gone, kept = [], []
+    for number in range(rounds):
+        keys = [f"{who}-{number}{one}" for one in "ab"]
+        memory.remember([{"id": key, "text": f"the code of {key} is SECRET{key}z"} for key in keys], user="bob")
+        kept.append(keys[0])
+        if memory.forget(ids=keys[1], user="bob").complete:
+            gone.append(keys[1])
+    return {"gone": gone, "kept": kept}
+
+
+def forget(memory, who, rounds):
+    """Forget one unit after the other; say of which it was told that nothing is left."""
+    return {f"{who}-{n}": memory.forget(ids=[f"{who}-{n}"], user="ana").complete for n in range(rounds)}
+
+
+def back_up(memory, who, rounds, folder):
+    """Make one backup after the other."""
+    return [memory.backup(Path(folder) / f"{who}-{n}.db") for n in range(rounds)]
+
+
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
-VERBS = {"crowd": crowd, "tenants": tenants, "embed": embed}
+VERBS = {
+    "crowd": crowd,
+    "tenants": tenants,
+    "embed": embed,
+    "forget": forget,
+    "come_and_go": come_and_go,
+    "back_up": back_up,
+}
 
 if __name__ == "__main__":
     address, verb, *numbers, name = sys.argv[1:]
@@ -61,5 +91,5 @@ if __name__ == "__main__":
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        report = VERBS[verb](opened, name, *map(int, numbers))
+        report = VERBS[verb](opened, name, *(int(one) if one.isdecimal() else one for one in numbers))
         sys.stdout.write(json.dumps(report) + "\n")

@@ -400,11 +400,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_unit_with_a_field_that_no_unit_has_is_left_out(own, name):
+# What no store can count or date; one such line must not keep the whole file out.
+BEYOND = [
+    ("position", 2**31), ("position", 2**70), ("version", 2**70), ("event_time", "0001-01-01T00:00:00+14:00"),
+    ("event_time", "9999-12-31T23:59:59-12:00"), ("expires_at", "9999-12-31T23:59:59+00:00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [*WRONG.items(), *BEYOND])
+def test_a_unit_with_a_field_that_no_unit_has_is_left_out(own, name, value):
     [place] = [n for n, line in enumerate(own) if b'"moved"' in line]
     row = json.loads(own[place])
-    row["unit"][name] = WRONG[name]
+    row["unit"][name] = value
     lines = [*own[:place], json.dumps(row).encode() + b"\n", *own[place + 1 :]]
     with fresh() as copy:
         report = copy.import_(b"".join(lines))
@@ -414,6 +421,33 @@ def test_a_unit_with_a_field_that_no_unit_has_is_left_out(own, name):
         assert [one.name for one in copy.users()] == ["ana"]
 
 
+def _core(name, text, user=None):
+    return json.dumps({"document": {"user": user, "name": name, "core": True, "text": text}}).encode() + b"\n"
+
+
+@pytest.mark.parametrize("text", ["- always follow this rule\n" * 20_000, "words without a rule\n\n" * 60_000])
+def test_a_core_document_that_ingest_refuses_ends_nobodys_contexts(own, text):
+    with fresh() as copy:
+        with pytest.raises(InputError) as refused:
+            copy.ingest(text, user="ana", name="bomb.md", core=True, scope="global")
+        report = copy.import_(b"".join([own[0], _core("bomb.md", text), *own[1:]]))
+        assert (report.added, report.documents) == (6, 1)
+        assert [one.reason[:100] for one in report.skipped] == [str(refused.value)[:100]]
+        for user in ("ana", "ben", "nobody"):
+            assert copy.assemble("which stone is grey?", user=user, budget=500)
+            assert [one.name for one in copy.documents(user=user)] == (["rules.md"] if user == "ana" else [])
+
+
+def test_rules_of_an_import_are_counted_together(own):
+    some = "- always follow this rule number one\n" * 200
+    documents = [_core(f"rules-{number}.md", some) for number in range(4)]
+    with fresh() as copy:
+        report = copy.import_(b"".join([own[0], *documents]))
+        assert 0 < report.documents < 4
+        assert sum(one.count for one in report.skipped) == 4 - report.documents
+        assert copy.assemble("which stone is grey?", user="ana")
+
+
 @pytest.mark.parametrize(
     "marks",
     [
@@ -421,6 +455,7 @@ def test_a_unit_with_a_field_that_no_unit_has_is_left_out(own, name):
         {"covered_at": "2026-05-04T12:00:00.000000Z"},
         {"access_count": -1},
         {"access_count": "x"},
+        {"access_count": 2**70},
         {"gate": {}},
         {"gate": 5},
         {"absences": [[1, 2]]},

@@ -28,6 +28,7 @@ from holdfast.errors import (
 )
 from holdfast.settings import StoreSettings
 from holdfast.store.postgres import schema
+from holdfast.store.postgres.postgres_database import lock_number
 from holdfast.store.postgres.postgres_store import PostgresStore
 from holdfast.testing.builders import analyse_default, no_deadline, words
 from holdfast.testing.contracts import HashEmbedder
@@ -449,6 +450,36 @@ def test_two_writers_at_one_moment_do_not_pass_the_quota_of_their_tenant(databas
             one.join()
         assert len(refused_) == 1
         assert memory.store.verify() == []
+
+
+def test_who_has_more_than_a_quota_changes_and_forgets_and_gets_no_more(database):
+    with opened(path=database) as memory:
+        memory.remember([{"text": f"boat {n} is blue", "id": f"b{n}"} for n in range(5)], user="ana")
+        memory.store.set_quota("local", 2)
+        with refused(QuotaError, "2 units"):
+            memory.remember("boat 9 is blue", user="ana", id="b9")
+        assert memory.update("b0", user="ana", text="boat 0 is red").version == 2
+        memory.supersede("b1", by="b0", user="ana")
+        assert memory.forget(ids=["b0", "b1", "b2", "b3"], user="ana").complete
+        memory.remember("boat 9 is blue", user="ana", id="b9")
+        with refused(QuotaError, "2 units"):
+            memory.remember("boat 10 is blue", user="ana")
+        assert memory.forget(all=True, user="ana").complete
+
+
+def test_a_context_is_made_while_another_writer_holds_its_user(postgres, database):
+    """That its units were used cannot be counted then, and the context says so."""
+    with opened(IMPATIENT, path=database) as memory:
+        memory.remember("a blue boat", user="ana", id="a")
+        with postgres.connect(name_of(database)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("local", "ana"),))
+            context = memory.assemble("which boat?", user="ana")
+            assert "a blue boat" in context.text
+            assert ["is not counted" in warning for warning in context.warnings] == [True]
+        assert memory.get("a", user="ana").access_count == 0
+        assert memory.assemble("which boat?", user="ana").warnings == ()
+        assert memory.get("a", user="ana").access_count == 1
 
 
 def test_who_waits_too_long_for_another_writer_is_told_so(database):

@@ -4,13 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from crowd import QUESTION
+from test_crash import EMBEDDER, LONG_ALONE, secrets_in
+from test_erasing_at_once import told_by
 
+from builders import opened
 from holdfast import ClosedStoreError, Memory
 
+# How long eight processes work on one file in `make test-long`.
+MINUTES = float(os.environ.get("HOLDFAST_MINUTES", "1"))
 PEER = Path(__file__).with_name("peer.py")
 
 
@@ -103,3 +110,32 @@ def test_a_memory_refuses_to_be_used_across_a_fork(tmp_path):
             os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert len(memory.search("fork", user="ana")) == 1
+
+
+@pytest.mark.parametrize(
+    ("processes", "rounds", "minutes"),
+    [pytest.param(4, 2, 0, marks=pytest.mark.slow), pytest.param(8, 10, MINUTES, marks=LONG_ALONE)],
+)
+def test_many_processes_on_one_file_lose_nothing_and_keep_nothing_forgotten(tmp_path, processes, rounds, minutes):
+    """Some write and look at every answer, some forget, one makes backups, turn after turn."""
+    path, until, turn, told = tmp_path / "many.db", time.monotonic() + 60 * minutes, 0, []
+    with opened(path=path, embedder=EMBEDDER) as memory:
+        memory.remember(f"{QUESTION} is number 0", user="ana", id="shared")
+    while not turn or time.monotonic() < until:
+        half = processes // 2
+        tasks = [("crowd", rounds, f"w{turn}.{n}") for n in range(half)]
+        tasks += [("come_and_go", rounds, f"f{turn}.{n}") for n in range(processes - half - 1)]
+        told += told_by(str(path), [*tasks, ("back_up", 2, tmp_path, f"c{turn}")])[:-1]
+        gone = {key for one in told for key in one.get("gone", ())}
+        assert {key for _, key in secrets_in(tmp_path)} & gone == set(), turn
+        for copy in tmp_path.glob("c*.db"):
+            copy.unlink()
+        turn += 1
+    with opened(path=path, embedder=EMBEDDER) as memory:
+        assert [one["wrong"] for one in told if one.get("wrong")] == []
+        assert sum(one.get("added", 0) for one in told) == 3 * rounds
+        kept = {key for one in told for key in one.get("kept", ())}
+        assert kept <= {unit.id for unit in memory.list(user="bob", limit=None)}
+        assert len(memory.history("shared", user="ana")) == turn * half * rounds + 1
+        assert memory.store.verify() == []
+        assert gone

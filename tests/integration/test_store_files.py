@@ -15,7 +15,7 @@ import pytest
 from builders import opened, waiting
 from histories import bytes_of, small_memory, talk
 from holdfast import DamagedStoreError, StoreError
-from holdfast.store.sqlite import live_index
+from holdfast.store.sqlite import live_index, migrate
 from holdfast.store.sqlite.purge import Eraser
 from holdfast.testing.contracts import HashEmbedder
 
@@ -52,6 +52,48 @@ def test_a_store_that_is_opened_by_a_link_is_erased_in_every_file(tmp_path, told
         assert erasure.complete
         assert str(tmp_path / "data" / "m.db-wal") in erasure.files
     assert holding(tmp_path, SECRET) == set()
+
+
+def test_a_store_of_two_names_is_opened_by_neither_until_one_is_gone(tmp_path):
+    """SQLite calls its log after the path: what is written under two names is lost, and nothing tells."""
+    one, other = tmp_path / "one.db", tmp_path / "other.db"
+    with small_memory(one) as memory:
+        memory.remember("the boat is red", user="ana")
+        os.link(one, other)
+        with pytest.raises(StoreError, match=r"other\.db is one of 2 names of one file .*backup` makes copies"):
+            small_memory(other)
+        memory.remember("the boat is blue", user="ana")
+    for path in (one, other):
+        with pytest.raises(StoreError, match="hard links"):
+            small_memory(path)
+    assert [path.name for path in tmp_path.glob("other.db-*")] == []
+    other.unlink()
+    with small_memory(one) as memory:
+        assert len(memory.list(user="ana")) == 2
+
+
+def test_copies_that_share_their_files_with_others_are_erased_all_the_same(tmp_path):
+    """As `cp -al` makes them of a folder of backups."""
+    with small_memory(tmp_path / "m.db") as memory:
+        memory.remember(SECRET.decode(), user="ana", id="secret")
+        memory.backup(tmp_path / "copy.db")
+        os.link(tmp_path / "copy.db", tmp_path / "linked.db")
+        assert memory.forget(ids="secret", user="ana").complete
+    assert SECRET not in (tmp_path / "linked.db").read_bytes()
+
+
+def test_a_single_file_that_is_mounted_is_refused(tmp_path, monkeypatch):
+    place = tmp_path / "a store" / "m.db"
+    place.parent.mkdir()
+    small_memory(place).close()
+    line = f"36 35 98:0 /x {str(place.resolve()).replace(' ', chr(92) + '040')} rw,noatime - ext3 /dev/root rw\n"
+    (tmp_path / "mounts").write_text(f"25 30 0:23 / /sys rw - sysfs sysfs rw\n{line}")
+    monkeypatch.setattr(migrate, "_MOUNTS", tmp_path / "mounts")
+    with pytest.raises(StoreError, match=r"mounted as a single file, .* mount the folder"):
+        small_memory(place)
+    small_memory(tmp_path / "other.db").close()
+    monkeypatch.setattr(migrate, "_MOUNTS", tmp_path / "missing")  # as on other systems
+    small_memory(place).close()
 
 
 def test_an_index_that_lies_beside_a_link_goes(tmp_path):
@@ -432,6 +474,14 @@ def test_a_device_that_refuses_a_read_is_not_called_damage(tmp_path):
             memory.list(user="ana")
         mend(memory)
     assert not isinstance(caught.value, DamagedStoreError)
+
+
+def test_a_backup_is_one_file(tmp_path):
+    (tmp_path / "copies").mkdir()
+    with small_memory(tmp_path / "m.db") as memory:
+        talk(memory, 8)
+        assert memory.backup(tmp_path / "copies" / "copy.db") == 8
+        assert [one.name for one in (tmp_path / "copies").iterdir()] == ["copy.db"]
 
 
 def test_a_copy_that_fails_leaves_nothing_behind(tmp_path):

@@ -7,9 +7,9 @@ are remembered, searched and recalled.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,12 +158,31 @@ def ingest(desk: IngestContext, document: Document, view: View) -> list[WriteRes
             f"{quote_value(document.name)} has {len(document.body)} bytes and no content; write some text, or "
             "leave it out"
         )
+    check_document(desk, document, view)
+    return _keep(desk, document)
+
+
+def check_document(desk: IngestContext, document: Document, view: View) -> None:
+    """Refuse a document that no context could hold, or that is too large to be read.
+
+    Raises:
+        InputError: it cannot be read as a document.
+        BudgetError: with it, the hard rules that its owner sees would pass their share of `assembly.budget`.
+    """
+    if not document.core:
+        if len(document.body) > (most := SourceLimits().max_bytes):
+            raise InputError(f"{quote_value(document.name)} has {len(document.body):,} bytes, more than {most:,}")
+        return
     core = read_once(desk.store, view, lambda reading: reading.documents(core=True))
     others = [kept for kept in core if (kept.name, kept.user) != (document.name, document.user)]
     present = [*(_present(desk, other)[0] for other in others), document]
     hard = [text for one in present for text in _texts(_read(desk, one), "hard", one.name)]
     check_hard(hard, desk.counter, desk.settings.assembly)
-    return _keep(desk, document)
+
+
+def import_checks(desk: IngestContext) -> tuple[Callable[[bytes], bytes], Callable[[Document, View], None]]:
+    """Return what a document of an export goes through: `IngestContext.clean`, then `check_document`."""
+    return desk.clean, partial(check_document, desk)
 
 
 def load_rules(desk: IngestContext, view: View) -> Rules:

@@ -205,7 +205,8 @@ def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.fl
     ids = [turn.id for turn in turns]
     asked = DenseQuery(kit.embedder.space, np.zeros(0, dtype=np.float32))
     kept = read_once(kit.store, view, lambda reading: reading.evidence(asked, ids))
-    known = dict(zip(kept.ids, kept.vectors, strict=True))
+    fits = kept.vectors.shape[1] == kit.embedder.dims
+    known = dict(zip(kept.ids, kept.vectors, strict=True)) if fits else {}
     missing = [turn for turn in turns if turn.id not in known]
     if missing:
         found = _embed(kit, [turn.text for turn in missing])

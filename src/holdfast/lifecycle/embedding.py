@@ -165,12 +165,14 @@ class StoreEmbedder:
         return EmbeddingPlan(embedder, self._gate, awaited=awaited, failed=self._behind.set)
 
     def reembed(self, progress: Callable[[int], None]) -> int:
-        """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait."""
+        """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait.
+
+        A vector that is damaged, or that no embedder of that space can have made, is made again.
+        """
         loaded = self._load()
         self.close()  # what is done in the background is done here
         self._stop.clear()
-        if self._store.space() != loaded.space:
-            self._store.apply([SpaceChange(loaded.space)])
+        self._store.apply([SpaceChange(loaded.space, dims=loaded.dims)])
         self._recount()
         self._fill(loaded, progress)
         return self._left

@@ -8,12 +8,14 @@ checked, which a slow hash would make slow.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -35,6 +37,7 @@ from holdfast.why import NAMING_OTHERS
 _PREFIX = "hf_"
 _RANDOM_BYTES = 32
 _PRIVATE = 0o600
+_WRITTEN_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,20 @@ class Caller:
     name: str = "local"
     tenant: str | None = None
     user: str | None = None
+
+
+def open_lock(path: str) -> int:
+    """Open a lock file, made when it is missing, for whoever locks it to write in; no link leads elsewhere.
+
+    Raises:
+        OSError: it cannot be opened, or somebody else's file lies there.
+    """
+    lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, _PRIVATE)
+    found = os.fstat(lock)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return lock
+    os.close(lock)
+    raise OSError(errno.ELOOP, "a link or no plain file lies there; remove it", path)
 
 
 def token_file(store: str | Path) -> Path:
@@ -82,12 +99,17 @@ class Tokens:
         """Return every token that holds.
 
         Raises:
-            StoreError: the file cannot be read: nobody is let in then.
+            StoreError: the file cannot be read, or others may write it: nobody is let in then.
         """
         try:
             found = self.path.stat()
         except FileNotFoundError:
             return ()
+        if found.st_mode & _WRITTEN_BY_OTHERS:
+            raise StoreError(
+                f"others may write {self.path} and may have added tokens; look at what is in it, then: chmod 600 "
+                f"{self.path}"
+            )
         state = (found.st_mtime_ns, found.st_size, found.st_ino)
         if state != self._read[0]:
             try:
@@ -146,7 +168,7 @@ class Tokens:
     def _changing(self) -> Iterator[list[Token]]:
         """Let one process at a time change the list; the file is replaced whole, and only its owner reads it."""
         try:
-            lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, _PRIVATE)
+            lock = open_lock(f"{self.path}.lock")
         except OSError as error:
             raise StoreError(f"tokens cannot be kept beside the store: {error}; check --db") from error
         try:

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.errors import AccessError, InputError, ServerError, StoreError, quote_value
 from holdfast.memory import Memory
 from holdfast.openers import is_address, is_database
-from holdfast.server.access import Tokens, token_file
+from holdfast.server.access import Tokens, open_lock, token_file
 from holdfast.server.http import HttpServer
 from holdfast.server.limits import ServerSettings
 from holdfast.settings import Settings
@@ -136,7 +136,7 @@ def _alone(path: str) -> Iterator[None]:
         yield
         return
     try:
-        lock = os.open(f"{os.path.realpath(path)}.serving", os.O_CREAT | os.O_RDWR, 0o600)
+        lock = open_lock(f"{os.path.realpath(path)}.serving")
     except OSError as error:
         raise StoreError(f"{quote_value(path)} cannot be served: {error}; check --db") from error
     try:

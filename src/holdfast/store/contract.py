@@ -110,8 +110,9 @@ class Reading(Protocol):
     ) -> LexicalEvidence | DenseEvidence | HyperEvidence | SimilarityEvidence:
         """Return the exact numbers behind the score of `ids`; ids that the owner cannot see are left out.
 
-        A unit that waits for its vector has no dense evidence. Of a `SimilarityQuery` each of `ids` is the unit that
-        a vector belongs to: nothing is compared with itself.
+        A unit that waits for its vector has no dense evidence, nor has one whose vector is not as many finite
+        numbers as that of the query; who asks with an empty one gets any. Of a `SimilarityQuery` each of `ids` is the
+        unit that a vector belongs to: nothing is compared with itself.
         """
         ...
 
@@ -228,11 +229,13 @@ class Access:
 class SpaceChange:
     """The embedding space that is searched from now on; vectors of any other wait to be replaced.
 
-    With `if_new`, nothing changes when the store has agreed on that space before.
+    With `if_new`, nothing changes when the store has agreed on that space before. With `dims`, stored vectors of it
+    that are not so many finite numbers, or are damaged, go: their units wait again.
     """
 
     space: str
     if_new: bool = False
+    dims: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -18,6 +20,7 @@ from holdfast.errors import DamagedStoreError
 from holdfast.types import FIELDS, JSON, Analysis, Gate, NameCount, Unit, View, from_iso, iso
 from holdfast.values import dataclass
 
+log = logging.getLogger("holdfast")
 # Names of what a store agrees on: the embedding space; and a mark that is made anew when rows of the feed are erased,
 # because what was followed so far no longer counts.
 SPACE, EPOCH = "space", "epoch"
@@ -212,11 +215,62 @@ def check_vectors(rows: Sequence[tuple[int, bytes, int]]) -> None:
             raise DamagedStoreError(f"the vector of unit row {key} fails its checksum; run `holdfast reembed`")
 
 
-def vector_of(row: tuple[int, bytes, int]) -> NDArray[np.float32]:
-    """Return the vector of a row whose checksum holds."""
-    check_vectors([row])
-    vector: NDArray[np.float32] = read_vectors([row[1]], -1)[0]
-    return vector
+_HALF = np.dtype("<f2").itemsize
+
+
+def is_vector(data: bytes, dims: int | None = None) -> bool:
+    """Return whether bytes are finite numbers, as many as are asked for."""
+    size = len(data) if dims is None else _HALF * dims
+    whole = len(data) == size and size > 0 and size % _HALF == 0
+    return whole and bool(np.isfinite(np.frombuffer(data, dtype="<f2")).all())
+
+
+def unfit_of_space(rows: Iterable[Sequence[Any]], dims: int) -> list[tuple[Any, ...]]:
+    """Return what names the vectors that are damaged or no `dims` finite numbers; a row begins with both of them."""
+    unfit = (row for row in rows if zlib.crc32(row[0]) != row[1] or not is_vector(row[0], dims))
+    return [tuple(row[2:]) for row in unfit]
+
+
+def find_unfit(rows: Iterable[tuple[int, bytes, int, int]]) -> Iterator[tuple[int, str]]:
+    """Yield the key of each vector that cannot be compared, and why; a row is key, vector, checksum and space.
+
+    Those of one space have as many numbers as most of it.
+    """
+    sizes: dict[int, Counter[int]] = {}
+    places: dict[tuple[int, int], list[int]] = {}
+    for key, data, checksum, space in rows:
+        if zlib.crc32(data) != checksum:
+            yield key, "fails its checksum"
+        elif not is_vector(data):
+            yield key, "is not made of finite numbers"
+        else:
+            sizes.setdefault(space, Counter())[len(data)] += 1
+            places.setdefault((space, len(data)), []).append(key)
+    for (space, size), keys in places.items():
+        if size != max(sizes[space], key=lambda one: (sizes[space][one], one)):
+            yield from ((key, "has another length than those it is compared with") for key in keys)
+
+
+def read_fitting(
+    rows: Sequence[tuple[int, bytes, int]], dims: int | None = None
+) -> tuple[list[tuple[int, bytes, int]], NDArray[np.float32]]:
+    """Return the rows whose vector is `dims` finite numbers (None: as many as most have), and those vectors.
+
+    What does not fit was taken from a file as it came: its unit is found by its words, and by nothing else.
+    """
+    check_vectors(rows)
+    [(size, _)] = Counter(len(row[1]) for row in rows).most_common(1) if dims is None and rows else [(0, 0)]
+    dims = size // _HALF if dims is None else dims
+    fitting = [row for row in rows if dims and len(row[1]) == _HALF * dims]
+    matrix = read_vectors([row[1] for row in fitting], dims)
+    finite: NDArray[np.bool_] = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        fitting, matrix = [row for row, is_so in zip(fitting, finite.tolist(), strict=True) if is_so], matrix[finite]
+    if len(fitting) < len(rows):
+        log.warning(
+            "%d of %d stored vectors cannot be compared: run `holdfast reembed`", len(rows) - len(fitting), len(rows)
+        )
+    return fitting, matrix
 
 
 # Names (C12) have posting lists like terms, after those of the fields: what units are called, and what they name.

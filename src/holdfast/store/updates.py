@@ -32,6 +32,8 @@ from holdfast.store.rows import (
     columns,
     durable_body,
     gate_text,
+    is_vector,
+    unfit_of_space,
     unit_keys,
     unit_of,
 )
@@ -71,6 +73,17 @@ class UpdateWriter:
         if mark.if_new and not is_new:
             return
         self._database.agree(SPACE, mark.space)
+        if mark.dims is not None:
+            self._drop_unfit(mark.space, mark.dims)
+
+    def _drop_unfit(self, space: str, dims: int) -> None:
+        """Drop vectors that cannot be compared: their units wait again."""
+        keys = json.dumps([key for (key,) in unfit_of_space(self._run("space_vectors", {"space": space}), dims)])
+        self._run("erase_vectors", {"keys": keys})
+        for row in self._run("units_by_key", {"keys": keys}).fetchall():
+            self._database.record_change(row[0], row[8], row[9])
+        for key, version in unfit_of_space(self._run("space_version_vectors", {"space": space}), dims):
+            self._run("erase_version_vector", {"key": key, "version": version})
 
     @write.register
     def _(self, mark: DocumentChange) -> None:
@@ -250,7 +263,8 @@ def read_stored(run: RunStatement, keys: Sequence[int]) -> Iterator[StoredUnit]:
     vectors: dict[tuple[int, int], StoredVector] = {}
     for key, data, checksum, version, space in run("kept_vectors", asked):
         check_vectors([(key, data, checksum)])
-        vectors[key, version] = StoredVector(space, data)
+        if is_vector(data):  # what is none stays behind, and is embedded again
+            vectors[key, version] = StoredVector(space, data)
     for *row, superseded_at, covered_at, document in run("kept_units", asked).fetchall():
         key, unit = row[0], unit_of(tuple(row))
         unit = unit.evolve(access_count=row[4])  # also of everyone's: whoever copies a store copies its counts

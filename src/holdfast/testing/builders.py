@@ -158,7 +158,8 @@ class Asker:
 
     def vectors(self, *names: str, space: str = SPACE) -> dict[str, Vector]:
         """Return the vectors of units by id."""
-        found = self.look(lambda reading: reading.evidence(queries.DenseQuery(space, EAST), names))
+        asked = queries.DenseQuery(space, np.zeros(0, dtype=np.float32))
+        found = self.look(lambda reading: reading.evidence(asked, names))
         return dict(zip(found.ids, found.vectors, strict=True))
 
     def propose(self, query: queries.StoreQuery, depth: int = EVERYTHING, *, late: bool = False) -> queries.Proposal:

@@ -21,8 +21,9 @@ from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
 from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
-from holdfast.store.contract import DocumentChange, Restoration, Store, Update, read_once
+from holdfast.store.contract import DocumentChange, Restoration, Store, read_once
 from holdfast.store.erasure import ERASED
+from holdfast.store.rows import is_vector
 from holdfast.transfer import jsonl
 from holdfast.transfer.file_formats import SourceFile, find_format, read_messages
 from holdfast.types import Document, ImportReport, StoredUnit, StoredVector, View, WriteResult, digest
@@ -51,6 +52,7 @@ class Importer:
     remember: Callable[..., list[WriteResult]]
     redact: Redact | None
     clean: Callable[[bytes], bytes]
+    check_document: Callable[[Document, View], None]
     user: str | None
     default_user: str
     dry_run: bool
@@ -188,17 +190,15 @@ def _write_batch(
     indexing: EmbeddingPlan,
     notes: ImportNotes,
 ) -> list[str]:
-    """Write some entries in one transaction; return what became of those that were not left out."""
+    """Write some entries, the units in one transaction; return what became of those that were not left out."""
     statuses: list[str] = []
-    marks: list[Update] = []
     for one in batch:
         if not isinstance(one.found, Document):
             continue
         document = dataclasses.replace(one.found, body=kit.clean(one.found.body))
         known = _document(kit, document)
         if known is None:
-            marks.append(DocumentChange(document))
-            statuses.append("document")
+            statuses += _write_document(kit, document, notes, f"line {one.line}")
         elif known.body == document.body:
             statuses.append("duplicate")
         else:
@@ -208,13 +208,25 @@ def _write_batch(
         for one in batch
         if isinstance(one.found, StoredUnit)
     ]
-    marks += (Restoration(kept) for kept in _embedded(units, indexing))
-    for one, done in zip(units, kit.store.apply(marks)[len(marks) - len(units) :], strict=True):
+    units = _with_fitting_vectors(units, found, indexing, notes)
+    marks = [Restoration(kept) for kept in _embedded(units, indexing)]
+    for one, done in zip(units, kit.store.apply(marks), strict=True):
         if done is None:
             notes.skip("another unit has this id here, or this one was changed in both places", f"line {one.line}")
         else:
             statuses.append(done.status)
     return statuses
+
+
+def _write_document(kit: Importer, document: Document, notes: ImportNotes, where: str) -> list[str]:
+    """Keep a document that `ingest` would keep; the next one is checked together with it."""
+    try:
+        kit.check_document(document, dataclasses.replace(kit.view, user=document.user or ""))
+    except InputError as error:
+        notes.skip(str(error)[:_LONGEST_REASON], where)
+        return []
+    kit.store.apply([DocumentChange(document)])
+    return ["document"]
 
 
 def _document(kit: Importer, document: Document) -> Document | None:
@@ -250,6 +262,26 @@ def _redacted(kept: StoredUnit, redact: Redact | None) -> StoredUnit:
         versions.append(clean)
         vectors.append(vector if clean.text == unit.text else None)
     return dataclasses.replace(kept, versions=tuple(versions), vectors=tuple(vectors))
+
+
+def _with_fitting_vectors(
+    entries: Sequence[jsonl.ImportedEntry], found: jsonl.FileSummary, indexing: EmbeddingPlan, notes: ImportNotes
+) -> list[jsonl.ImportedEntry]:
+    """Leave out vectors that nothing could be compared with: a file may be anybody's work.
+
+    They have as many numbers as those of the embedder; where that is of another space, as most of the file's.
+    """
+    embedder = indexing.embedder
+    dims = embedder.dims if embedder is not None and embedder.space == found.heading.space else found.dims
+    checked = []
+    for one in entries:
+        kept = one.found
+        assert isinstance(kept, StoredUnit)  # noqa: S101 - documents have none
+        fitting = tuple(vector if vector is None or is_vector(vector.data, dims) else None for vector in kept.vectors)
+        if fitting != kept.vectors:
+            notes.warn(f"vectors that are not {dims} finite numbers are left out, and made again")
+        checked.append(dataclasses.replace(one, found=dataclasses.replace(kept, vectors=fitting)))
+    return checked
 
 
 def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -> list[StoredUnit]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import IO, Any, BinaryIO
 
@@ -58,6 +59,9 @@ from holdfast.values import dataclass
 NAME, VERSION = "holdfast", 1
 # A line of this many bytes is no unit of ours: a text has at most one megabyte, with its versions a few.
 _MOST_IN_LINE = 256 * 1_048_576
+# The index counts with 32 bits, and goes on from what it finds.
+_MOST_COUNTED = 2**30
+_A_DAY = timedelta(days=1)
 _write_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MARKS = ("superseded_by", "superseded_why", "covered_by", "access_count")
 
@@ -145,6 +149,12 @@ class FileSummary:
     units: int = 0
     documents: int = 0
     complete: bool = False
+    sizes: Counter[int] = field(default_factory=Counter)  # how many vectors have so many numbers
+
+    @property
+    def dims(self) -> int | None:
+        """Return how many numbers most vectors have; None without any."""
+        return self.sizes.most_common(1)[0][0] if self.sizes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +216,7 @@ def survey(source: BinaryIO, taking: ImportTarget, notes: ImportNotes) -> FileSu
         else:
             found.units += 1
             found.ids.add((entry.found.unit.user, entry.found.unit.id))
+            found.sizes.update(len(one.data) // 2 for one in entry.found.vectors if one is not None)
     found.complete = _is_complete(found, end, notes)
     if taking.user is not None and (len(found.users) > 1 or None in found.users):
         names = ", ".join(sorted(one or "everyone" for one in found.users))
@@ -389,6 +400,8 @@ def _check_gate(gate: Gate) -> Gate:
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise InputError(f"its {name} {quote_value(value)} is no whole number")
+    if value > _MOST_COUNTED:
+        raise InputError(f"its {name} {quote_value(value)} is more than {_MOST_COUNTED:,}")
     return value
 
 
@@ -401,8 +414,15 @@ def _time(name: str, text: object) -> datetime:
 
 
 def _check_zone(name: str, moment: datetime | None) -> None:
-    if moment is not None and moment.tzinfo is None:
+    if moment is None:
+        return
+    if moment.tzinfo is None:
         raise InputError(f"its {name} has no time zone")
+    try:
+        for away in (-_A_DAY, _A_DAY):  # whoever reads it may live in any time zone
+            moment.astimezone(UTC) + away
+    except OverflowError as error:
+        raise InputError(f"its {name} is outside of the years that can be counted") from error
 
 
 def _one_of(*choices: str) -> Callable[[str, Any], object]:

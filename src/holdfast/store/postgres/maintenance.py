@@ -26,7 +26,7 @@ from holdfast.store.postgres.index_rows import TOGETHER, update_index_rows
 from holdfast.store.postgres.postgres_database import PostgresDatabase
 from holdfast.store.postgres.schema import queries
 from holdfast.store.postgres.search import APPROXIMATE_FROM, vector_index_statements
-from holdfast.store.rows import GLOBAL, Fresh, unit_of
+from holdfast.store.rows import GLOBAL, Fresh, find_unfit, unit_of
 from holdfast.types import Unit
 from holdfast.types.outcomes import ClaimedUnits, Progress
 
@@ -178,9 +178,8 @@ def _problems(connection: psycopg.Connection[Any]) -> Iterator[Problem]:
                 unit_of(row)
             except DamagedStoreError as error:
                 yield Problem(str(error).partition("; ")[0], "restore a backup")
-    for key, vector, checksum in _stream(connection, "all_vectors"):
-        if zlib.crc32(vector) != checksum:
-            yield Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
+    for key, why in find_unfit(_stream(connection, "all_vectors")):
+        yield Problem(f"vector of unit row {key} {why}", "run `holdfast reembed`")
     for (key,) in connection.execute(queries()["odd_fates"], {"erased": ERASED}):
         yield Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
     for name, what in (("stale_entries", "entry"), ("wrong_postings", "postings")):

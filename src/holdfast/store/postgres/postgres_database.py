@@ -33,6 +33,8 @@ from holdfast.types import Deadline, Unit, View
 
 # A serialisation failure goes away by itself; what fails so often has another reason.
 _TRIES = 6
+# Vectors that are read at once: a megabyte or two.
+_READ_TOGETHER = 2000
 # A statement that is cancelled costs its answer: on a busy machine it may run longer than the question's budget.
 _LEAST_TIMEOUT_MS = 2000
 # What a view shows of a large owner is looked up in a hash table, which is not made where it might not fit.
@@ -54,6 +56,7 @@ class _Open:
     changed: dict[int, tuple[str, str]] = field(default_factory=dict)
     inserts: list[dict[str, Any]] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+    added_to: set[str] = field(default_factory=set)  # tenants that have new units
 
 
 class PostgresDatabase:
@@ -251,6 +254,13 @@ class PostgresDatabase:
             given["vector"] = Half(vector)
         return opened.connection.execute(statement, given, binary=True)
 
+    def stream(self, name: str, values: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the rows of a statement a few at a time, inside a transaction."""
+        with self._open.connection.cursor(name=name, binary=True) as cursor:
+            cursor.itersize = _READ_TOGETHER
+            cursor.execute(queries()[name], values)
+            yield from cursor
+
     def ask(self, name: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a row of whatever was asked for
         """Run one statement of the whole store and return its first row: in the open transaction, or in none."""
         if self._current() is not None:
@@ -312,6 +322,7 @@ class PostgresDatabase:
             opened.keys = [key for (key,) in opened.connection.execute(queries()["next_keys"], {"count": wanted})]
         key, row = opened.keys.pop(0), {**columns(unit, document), **repeated(unit)}
         opened.inserts.append({**row, "key": key})
+        opened.added_to.add(unit.tenant)
         self.record_change(key, unit.tenant, unit.user or GLOBAL)
         return key, row["checksum"]
 
@@ -339,6 +350,10 @@ class PostgresDatabase:
     def record_change(self, key: int, tenant: str, user: str) -> None:
         """Note a unit of an owner that is not what it was."""
         self._open.changed[key] = (tenant, user)
+
+    def has_added(self, tenant: str) -> bool:
+        """Return whether this transaction has written new units of a tenant."""
+        return tenant in self._open.added_to
 
     def take_changes(self) -> dict[str, list[int]]:
         """Return the keys of the units that changed in this transaction, by tenant."""

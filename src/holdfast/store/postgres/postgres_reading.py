@@ -198,8 +198,9 @@ class PostgresReading:
         past, known = {} if self._past is None else self._past.vectors, self._find_known(ids)
         if self._past is not None:
             known = {unit_id: one for unit_id, one in known.items() if unit_id not in self._past.known}
-        found = {**self._searcher.read_vectors(known.values()), **past}
-        held = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in found]
+        found = {**self._searcher.read_vectors(known.values(), len(query.vector)), **past}
+        dims = len(query.vector) or max(map(len, found.values()), default=0)
+        held = [unit_id for unit_id in dict.fromkeys(ids) if unit_id in found and len(found[unit_id]) == dims]
         return DenseEvidence(tuple(held), np.stack([found[one] for one in held])) if held else nothing
 
     @evidence.register

@@ -63,7 +63,7 @@ from holdfast.store.postgres.postgres_reading import PostgresReading
 from holdfast.store.postgres.schema import TABLES, migrate_schema, migrations, temporary_database
 from holdfast.store.postgres.search import APPROXIMATE_FROM
 from holdfast.store.postgres.table_rewrite import Backups, PostgresEraser
-from holdfast.store.rows import GLOBAL, SPACE, unit_of
+from holdfast.store.rows import GLOBAL, SPACE, unfit_of_space, unit_of
 from holdfast.store.updates import UpdateWriter
 from holdfast.store.writing import Writer
 from holdfast.types import Analysis, Document, Draft, Erasure, Stats, Unit, View, WriteResult, from_iso
@@ -174,7 +174,8 @@ class PostgresStore:
                 self._refuse_beyond_quota(tenant)
 
     def _refuse_beyond_quota(self, tenant: str) -> None:
-        if self._database.run("tenant_room").fetchone() is None:
+        # Who has too many may still change and forget them.
+        if not self._database.has_added(tenant) or self._database.run("tenant_room").fetchone() is None:
             return
         # What others of the tenant write at this moment counts, too.
         self._database.run("lock_quota", {"number": lock_number("quota", tenant)})
@@ -251,8 +252,17 @@ class PostgresStore:
                 return
             before = self._database.agreed(SPACE)
             self._database.run("agree", {"name": SPACE, "value": mark.space})
-            if before != mark.space:
+            if mark.dims is not None:
+                self._drop_unfit(mark.space, mark.dims)
+            if before != mark.space or mark.dims is not None:
                 self._database.run("all_wait_for", {"space": mark.space})
+
+    def _drop_unfit(self, space: str, dims: int) -> None:
+        """Drop vectors that cannot be compared."""
+        for table in ("vectors", "version_vectors"):
+            unfit = unfit_of_space(self._database.stream(f"space_{table}", {"space": space}), dims)
+            tenants, keys, versions = (list(one) for one in zip(*unfit, strict=True)) if unfit else ([], [], [])
+            self._database.run(f"drop_{table}", {"tenants": tenants, "keys": keys, "versions": versions})
 
     def _settle_space(self, space: str) -> None:
         """Agree on the first space; of two who come at once, the second hears of the first's.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.store.contract import Derivation
 from holdfast.store.postgres.postgres_database import PostgresDatabase
-from holdfast.store.rows import author_code, microseconds, unit_of, vector_of
+from holdfast.store.rows import author_code, microseconds, read_fitting, unit_of
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of
 from holdfast.types import FIELDS, Analysis, Unit, View, iso
@@ -274,7 +274,7 @@ def load_as_of(view: View, database: PostgresDatabase, derivation: Derivation, s
 def _add_vectors(found: AsOfUnits, database: PostgresDatabase, space: int) -> None:
     by_key = {known.key: known for known in found.known.values()}
     rows = database.run("past_vectors", {"space": space, "keys": [*by_key]})
-    fitting = [row[:3] for row in rows if row[3] == by_key[row[0]].version]
-    vectors = [(row[0], vector_of(row), row[2]) for row in fitting]
+    fitting, matrix = read_fitting([row[:3] for row in rows if row[3] == by_key[row[0]].version])
+    vectors = [(row[0], vector, row[2]) for row, vector in zip(fitting, matrix, strict=True)]
     found.shard.add_vectors(vectors)
     found.vectors |= {by_key[key].id: vector for key, vector, _ in vectors}

@@ -41,7 +41,7 @@ from holdfast.store.queries import (
     SimilarityEvidence,
     SimilarityQuery,
 )
-from holdfast.store.rows import GLOBAL, check_vectors, read_vectors
+from holdfast.store.rows import GLOBAL, check_vectors, read_fitting, read_vectors
 from holdfast.types import ROLES, Deadline, View
 
 # Below this many units exact search takes a few milliseconds.
@@ -257,14 +257,15 @@ class Searcher:
         held = min(_MOST_HELD, max(_HELD, 2 * depth))
         self._database.run("walk_graphs", {"held": held, "scanned": _SCANNED})
 
-    def read_vectors(self, units: Iterable[CachedRow]) -> dict[str, NDArray[np.float32]]:
-        """Return the stored vectors of some units' present words, by id."""
+    def read_vectors(self, units: Iterable[CachedRow], dims: int) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors of some units' present words, by id; those that have so many numbers."""
         wanted = [*units]
         by_key = {one.key: one for one in wanted if one.id not in self._vectors}
         if by_key and self._space.key is not None:
             asked = {"space": self._space.key, "keys": KeyArray(by_key)}
             rows = self._database.run("vectors_by_key", asked).fetchall()
-            self._keep_vectors([(by_key[row[0]].id, *row[:3]) for row in rows if row[3] == by_key[row[0]].version])
+            present = [row[:3] for row in rows if row[3] == by_key[row[0]].version]
+            self._keep_vectors([(by_key[row[0]].id, *row) for row in read_fitting(present, dims or None)[0]])
         return {one.id: self._vectors[one.id] for one in wanted if one.id in self._vectors}
 
     def by_similarity(

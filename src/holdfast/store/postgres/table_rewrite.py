@@ -10,6 +10,7 @@ base backups: the answer names them.
 from __future__ import annotations
 
 import json
+import logging
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -20,17 +21,16 @@ from uuid import uuid4
 
 import psycopg
 
-from holdfast.errors import ForeignStoreError, ServerError, StoreError
+from holdfast.errors import ServerError, StoreError
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation
 from holdfast.store.copying import Copyable, copy_store
 from holdfast.store.erasure import ErasedUnit, dependent_summaries, erase, erased_unit, text_fragments
 from holdfast.store.postgres.connections import SCHEMA, connect, translate_driver_errors
-from holdfast.store.postgres.postgres_database import PostgresDatabase
+from holdfast.store.postgres.postgres_database import PostgresDatabase, lock_number
 from holdfast.store.postgres.schema import TABLES
 from holdfast.store.rows import GLOBAL, ReadUnits, UnitRow, unit_of
-from holdfast.store.sqlite.migrate import identity_of
-from holdfast.store.sqlite.purge import COPY_PATIENCE_MS, erase_copy, new_file, remove_files
+from holdfast.store.sqlite.purge import COPY_PATIENCE_MS, Note, erase_from_file, new_file, notes_of, remove_files
 from holdfast.store.sqlite.sqlite_store import SqliteStore
 from holdfast.store.updates import UpdateWriter
 from holdfast.store.visibility import agent_matches
@@ -39,6 +39,7 @@ from holdfast.types.outcomes import StepProgress
 
 # Writing so much anew takes about as long as a question may.
 _AT_ONCE_BYTES = 64 * 2**20
+log = logging.getLogger("holdfast")
 # That tables hold bytes of what was erased is agreed on under this name.
 _ERASING = "erasing"
 _SAMPLED = "pages of pg_statistic may hold names of it: VACUUM FULL pg_catalog.pg_statistic as a superuser"
@@ -71,13 +72,13 @@ class PostgresEraser:
             gone: list[ErasedUnit] = [*map(erased_unit, rows)]
             summaries = [] if owner else dependent_summaries(self._run, gone)
             gone += map(erased_unit, summaries)
-            pieces = self._copies.note((*rows, *summaries), gone, documents, view if owner else None)
+            notes, pieces = self._copies.note((*rows, *summaries), gone, documents, view if owner else None)
             uncovered = erase(self._run, gone, self._database.record_change)
             for one in documents:
                 self._run("erase_document", {"user": one.user or GLOBAL, "name": one.name})
             self._database.agree(_ERASING, uuid4().hex)
         progress("reaching copies")
-        unreached, missing = self._reach_copies(pieces)
+        unreached, missing = self._reach_copies(notes, pieces)
         progress("writing the tables anew")
         held_up = self._rewrite(most=_AT_ONCE_BYTES)
         return Erasure(
@@ -91,10 +92,10 @@ class PostgresEraser:
             outside=(*unreached, *missing, _OUTSIDE, *self._untold),
         )
 
-    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
-        """Erase from the copies; an error leaves them to whoever finishes."""
+    def _reach_copies(self, notes: Sequence[Note], pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from all copies, and search them; an error leaves them to whoever finishes."""
         try:
-            return self._copies.erase(pieces)
+            return self._copies.erase(notes, pieces)
         except StoreError as error:
             return [f"backups ({error}; the next `holdfast postgres vacuum` tries again)"], []
 
@@ -206,11 +207,40 @@ class Backups:
         """
         target = new_file(path)
         try:
-            return self._fill(store, derivation, target, at)
+            with self._holding(str(target)):
+                count = self._fill(store, derivation, target, at)
         except BaseException:
             remove_files(target)
             self._forget(target)
             raise
+        self._catch_up(str(target))
+        return count
+
+    def _catch_up(self, target: str) -> None:
+        """Erase from a new copy what was erased from the store while it was made."""
+        for host, path, identity in self._listed("noted_copies"):
+            if (host, path) == (is_local_path(), target):
+                try:
+                    self._erase_one(path, identity)
+                except (StoreError, OSError) as error:
+                    log.warning("%s holds what was erased while it was made; `holdfast postgres vacuum` tries "
+                                "again: %s", path, error)  # fmt: skip
+
+    def _listed(self, name: str) -> list[tuple[str, str, str]]:
+        with self._database.everywhere() as connection:
+            return connection.execute(self._database.statement(name)).fetchall()
+
+    @contextmanager
+    def _holding(self, path: str) -> Iterator[None]:
+        """Let nobody else make a copy or erase from it meanwhile; the end of this process lets it go, too.
+
+        Raises:
+            BusyStoreError: somebody else is at it.
+        """
+        with self._database.alone() as connection:
+            connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{COPY_PATIENCE_MS}ms",))
+            connection.execute("SELECT pg_advisory_lock(%s)", (lock_number("copy", is_local_path(), path),))
+            yield
 
     def _fill(self, store: Copyable, derivation: Derivation, target: Path, at: datetime) -> int:
         settings = StoreSettings(busy_timeout_ms=self._database.patience_ms)
@@ -219,6 +249,7 @@ class Backups:
             with self._database.everywhere(writing=True) as connection:
                 made = {"host": is_local_path(), "path": str(target), "at": iso(at), "identity": copy.identity}
                 connection.execute(self._database.statement("record_backup"), made)
+                connection.execute(self._database.statement("forget_notes"), made)  # of an earlier file of that name
             done = copy_store(store, copy)
         if not done.whole:
             raise StoreError(
@@ -237,64 +268,60 @@ class Backups:
 
     def note(
         self, rows: Sequence[UnitRow], units: Sequence[ErasedUnit], documents: Sequence[Document], owner: View | None
-    ) -> list[bytes]:
-        """Note, in the erasing transaction, what every copy has to lose; return what the proof will look for."""
-        with self._as_owner():
-            if self._database.run("backups").fetchone() is None:
-                return []
-        notes = [("unit", user, name) for _, _, user, name in units]
-        notes += [("document", one.user or GLOBAL, one.name) for one in documents]
-        notes += [("owner", owner.user, "")] if owner is not None else []
-        kinds, users, names = (list(one) for one in zip(*notes, strict=True)) if notes else ([], [], [])
-        pieces = text_fragments(self._database.run, rows, documents)
-        with self._as_owner():
-            self._database.run("note_copies", {"kinds": kinds, "users": users, "ids": names})
-        return pieces
+    ) -> tuple[list[Note], list[bytes]]:
+        """Note, in the erasing transaction, what every copy has to lose; return it, and what the proof looks for.
 
-    @contextmanager
-    def _as_owner(self) -> Iterator[None]:
+        A copy is recorded before it reads the store: one that is not recorded yet will not read what goes now.
+        """
         with self._database.as_owner():  # tenants do not see where copies lie
-            yield
+            self._database.run("keep_backups")
+            if self._database.run("backups").fetchone() is None:
+                return [], []
+        notes = notes_of(units, documents, owner)
+        pieces = text_fragments(self._database.run, rows, documents)
+        kinds, _, users, names = (list(one) for one in zip(*notes, strict=True)) if notes else ([], [], [], [])
+        with self._database.as_owner():
+            self._database.run("note_copies", {"kinds": kinds, "users": users, "ids": names})
+        return notes, pieces
 
-    def erase(self, pieces: Sequence[bytes] = ()) -> tuple[list[str], list[str]]:
+    def erase(self, mine: Sequence[Note] = (), pieces: Sequence[bytes] = ()) -> tuple[list[str], list[str]]:
         """Erase from the copies what is noted; return those that could not be changed, and those that are gone.
 
-        What could not be changed is tried again by the next one that forgets or finishes.
+        With notes of `mine`, every copy is reached and searched: others who erase at the same time may have done some
+        of it, and proven none. What could not be changed is tried again by the next one that forgets or finishes.
         """
         unreached, missing = [], []
-        with self._database.everywhere() as connection:
-            noted = connection.execute(self._database.statement("noted_copies")).fetchall()
-        for host, path, identity in noted:
+        found = self._listed("recorded_copies" if mine else "noted_copies")
+        for host, path, identity in found:
             if host != is_local_path():
                 unreached.append(f"{path} (on {host}: run `holdfast postgres vacuum` there)")
                 continue
             try:
-                gone = self._erase_one(path, identity, pieces)
+                gone = self._erase_one(path, identity, mine, pieces)
             except (StoreError, OSError) as error:
                 unreached.append(f"{path} ({error}; the next `holdfast postgres vacuum` tries again)")
                 continue
             missing += [f"{path} ({gone})"] if gone else []
-            with self._database.everywhere(writing=True) as connection:
-                connection.execute(self._database.statement("forget_notes"), {"host": host, "path": path})
-        if noted:
+        if found:
             self._rewrite_notes()
         return unreached, missing
 
-    def _erase_one(self, path: str, identity: str, pieces: Sequence[bytes]) -> str:
-        """Erase from one copy; return why it is not there, or nothing."""
-        with self._database.everywhere() as connection:
-            rows = connection.execute(
-                self._database.statement("notes_of_copy"), {"host": is_local_path(), "path": path}
-            ).fetchall()
-        try:
-            if not Path(path).is_file():
-                return "not found: it was moved or deleted"
-            if identity_of(path, COPY_PATIENCE_MS) != identity:
-                return "another store lies there now, and is left alone"
-            erase_copy(path, rows, pieces, COPY_PATIENCE_MS)
-        except ForeignStoreError:
-            return "no Holdfast store lies there now; the file is left alone"
-        return ""
+    def _erase_one(self, path: str, identity: str, mine: Sequence[Note] = (), pieces: Sequence[bytes] = ()) -> str:
+        """Erase from one copy and drop its notes; return why it is not there, or nothing."""
+        place = {"host": is_local_path(), "path": path}
+        with self._holding(path):
+            with self._database.everywhere() as connection:
+                noted = connection.execute(self._database.statement("notes_of_copy"), place).fetchall()
+            notes = [*dict.fromkeys((*noted, *mine))]
+            if not notes:  # somebody else has done it
+                return ""
+            gone = erase_from_file(path, identity, notes, pieces, COPY_PATIENCE_MS)
+            with self._database.everywhere(writing=True) as connection:  # others may have noted more meanwhile
+                done = dict(
+                    zip(("kinds", "tenants", "users", "ids"), map(list, zip(*notes, strict=True)), strict=True)
+                )
+                connection.execute(self._database.statement("forget_noted"), {**place, **done})
+        return gone
 
     def _rewrite_notes(self) -> None:
         """Leave no bytes of notes that are done: they name what was erased."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.store.contract import CARRYING_MODELS, Derivation
-from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, copy_json, unit_of, vector_of
+from holdfast.store.rows import EPOCH, GLOBAL, SPACE, Fresh, copy_json, read_fitting, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.analyses import AnalysisRows
 from holdfast.store.sqlite.blocks import CARRIED, Funnel, VectorCache
@@ -70,6 +70,7 @@ class LiveIndex:
         self._followed = 0
         self._data_version = -1
         self._space: str | None = None
+        self._dims: int | None = None  # of the vectors of that space, once the embedder has said so
         self._epoch: tuple[str] | None = None
         self._read: dict[int, tuple[int, Unit]] = {}
         self.vectors = VectorCache()
@@ -118,8 +119,22 @@ class LiveIndex:
             key: (shard.past or {})[unit_id].version for key, unit_id in zip(shard.keys, shard.ids, strict=True)
         }
         rows = self._run("vectors_of_versions", {"space": self._space, "keys": json.dumps(shard.keys)})
-        fitting = [row[:3] for row in rows if row[3] == versions[row[0]]]
-        shard.add_vectors([(row[0], vector_of(row), row[2]) for row in fitting])
+        self._add_vectors(shard, [row[:3] for row in rows if row[3] == versions[row[0]]])
+
+    def fit_vectors(self, dims: int) -> None:
+        """Search vectors of so many numbers, as the embedder makes them, and no others."""
+        if dims in (0, self._dims):  # who only reads vectors asks with none
+            return
+        self._dims, self._past_read = dims, None
+        for owner, shard in self._shards.items():
+            if shard.dense is not None and shard.dense.dims != dims:
+                self._exchange_vectors(shard, *owner)
+
+    def _add_vectors(self, shard: Shard, rows: Sequence[tuple[int, bytes, int]]) -> None:
+        """Add stored vectors that fit: before the embedder is known, those that are as long as most."""
+        known = self._dims if shard.dense is None else self._dims or shard.dense.dims
+        fitting, matrix = read_fitting(rows, known)
+        shard.add_vectors([(row[0], vector, row[2]) for row, vector in zip(fitting, matrix, strict=True)])
 
     def has_loaded(self, view: View) -> bool:
         """Return whether the index of an owner is in memory, or is needed for a read of the past."""
@@ -194,6 +209,7 @@ class LiveIndex:
             return
         before, self._space = self._space, self.space()
         if before not in (self._space, None):  # changed here or elsewhere: no vector of the old space may be searched
+            self._dims = None
             shards, self._shards, self._past_read = self._shards, {}, None  # after a read that fails: built anew
             for owner, shard in shards.items():
                 self._exchange_vectors(shard, *owner)
@@ -261,7 +277,7 @@ class LiveIndex:
         unread = [key for key, checksum in wanted if not _is_fresh(fresh, key, checksum)]
         if unread:
             rows = self._run("vectors_of_units", {"space": self._space, "keys": json.dumps(unread)})
-            known += [(row[0], vector_of(row), row[2]) for row in rows]
+            self._add_vectors(shard, rows.fetchall())
         shard.add_vectors(known)
 
     def _add(self, shard: Shard, found: Sequence[Any]) -> None:
@@ -350,7 +366,7 @@ class LiveIndex:
         shard.dense = None
         cursor = self._run("owner_vectors", {"tenant": tenant, "user": user, "space": self._space})
         while rows := cursor.fetchmany(_VECTORS_TOGETHER):
-            shard.add_vectors([(row[0], vector_of(row), row[2]) for row in rows])
+            self._add_vectors(shard, rows)
         shard.funnel = self._funnel(tenant, user)
 
     # ----------------------------------------------------------------------------------------------- saving

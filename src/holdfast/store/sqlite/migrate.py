@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sqlite3
 import stat
@@ -228,6 +229,43 @@ def _prepare_file(path: Path) -> None:
         raise DamagedStoreError(f"{path} is cut short at {len(header)} bytes; restore a backup")
     _narrow(path)
     _refuse_damaged_log(path, _page_size(path, header))
+
+
+# Where Linux lists what is mounted, and how it writes what would break a line there.
+_MOUNTS, _MOUNT_POINT = Path("/proc/self/mountinfo"), 4
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+
+def refuse_other_names(location: str) -> None:
+    """Refuse a file that has two names: SQLite calls its log after one, and writes in a log beside another are lost.
+
+    Raises:
+        StoreError: it has hard links, or is mounted without its folder.
+    """
+    try:
+        names = Path(location).stat().st_nlink if location != IN_MEMORY else 1
+    except OSError:  # a new file; or opening it says what is wrong
+        return
+    if names > 1:
+        raise StoreError(
+            f"{location} is one of {names} names of one file (hard links): SQLite keeps a log for each, so that "
+            f"writes under two names are lost; remove the others (find / -samefile {location}); `holdfast "
+            "backup` makes copies"
+        )
+    if location != IN_MEMORY and os.fsencode(location) in _mounted():
+        raise StoreError(
+            f"{location} is mounted as a single file, so that its log would lie elsewhere and be lost; mount the "
+            "folder that it lies in"
+        )
+
+
+def _mounted() -> set[bytes]:
+    """Return where something is mounted, as far as this system says."""
+    try:
+        lines = _MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return set()
+    return {_ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), line.split(b" ")[_MOUNT_POINT]) for line in lines}
 
 
 def _page_size(path: Path, header: bytes) -> int:

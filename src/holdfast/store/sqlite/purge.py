@@ -29,7 +29,7 @@ from holdfast.store.erasure import (
     text_fragments,
 )
 from holdfast.store.rows import GLOBAL, ReadUnits, RunStatement, UnitRow, unit_of
-from holdfast.store.sqlite import index_file
+from holdfast.store.sqlite import index_file, raw_files
 from holdfast.store.sqlite.live_index import ErasedOwner, LiveIndex
 from holdfast.store.sqlite.migrate import (
     IN_MEMORY,
@@ -48,7 +48,7 @@ from holdfast.types.outcomes import StepProgress
 
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
-_ERASING = "erasing"
+ERASING = "erasing"
 # A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
 COPY_PATIENCE_MS = 1000
 # What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
@@ -82,13 +82,15 @@ class Eraser:
             for one in documents:
                 keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
                 self._run("erase_document", keys)
-            self._run("agree", {"name": _ERASING, "value": "1"})
-            note_copies(self._database, gone, documents, view if owner else None)
+            # A value of its own: whoever finished what came before has not finished this.
+            self._run("agree", {"name": ERASING, "value": os.urandom(8).hex()})
+            notes = notes_of(gone, documents, view if owner else None)
+            note_copies(self._database, notes)
             if owner:
                 self._database.forget_changes(view.tenant, view.user)
                 gone_owner = ErasedOwner(view.tenant, view.user, *erase_owner(self._run, view.tenant, view.user))
         progress("reaching copies")
-        unreached, missing = self._reach_copies(pieces)
+        unreached, missing = self._reach_copies(notes, pieces)
         held_up = self._scrub(pieces, gone_owner, progress)
         return Erasure(
             units=ReadUnits(rows),
@@ -125,11 +127,11 @@ class Eraser:
             self._database.find_seen(view, min(missing))  # says what is wrong
         return [known[unit_id] for unit_id in named]
 
-    def _reach_copies(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
-        """Erase from the copies; an error leaves them to the next write or open."""
+    def _reach_copies(self, notes: Sequence[Note], pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """Erase from all copies, and search them; an error leaves them to the next write or open."""
         try:
             with self._database.in_use():
-                return erase_copies(self._database, pieces, patience_ms=COPY_PATIENCE_MS)
+                return erase_copies(self._database, notes, pieces, patience_ms=COPY_PATIENCE_MS)
         except StoreError as error:
             return [f"backups ({error}; the next write or open tries again)"], []
 
@@ -153,6 +155,7 @@ class Eraser:
         if self._database.location == IN_MEMORY:
             return ""
         progress("writing the file anew")
+        marked = self._database.agreed(ERASING)
         if not self._rewrite(wait=True):
             return "a reader still holds old bytes"
         if not self._files():
@@ -160,7 +163,7 @@ class Eraser:
         progress("searching the files for what is left")
         if find_residue(self._run, self._database.location, pieces):
             return "bytes of it are left in the file"
-        self._finish()
+        self._finish(marked)
         return ""
 
     def _rewrite(self, *, wait: bool) -> bool:
@@ -181,11 +184,11 @@ class Eraser:
             connection.execute(f"PRAGMA busy_timeout = {patience}")
         return not busy
 
-    def _finish(self) -> None:
-        """Say that an erasure has nothing left to do, unless copies are still to be reached."""
-        if not self._run("noted_copies", {}).fetchall():
-            with self._database.transaction():
-                self._run("disagree", {"name": _ERASING})
+    def _finish(self, marked: str | None) -> None:
+        """Say that the erasures up to a mark have nothing left to do, unless copies are still to be reached."""
+        with self._database.transaction():
+            if not self._run("noted_copies", {}).fetchall():
+                self._run("disagree", {"name": ERASING, "value": marked})
 
     def _files(self) -> list[str]:
         """Return the files of this store that exist."""
@@ -201,20 +204,21 @@ class Eraser:
 
     def is_pending(self) -> bool:
         """Return whether an erasure was held up; the caller uses the database."""
-        return self._database.agreed(_ERASING) is not None
+        return self._database.agreed(ERASING) is not None
 
     def finish(self) -> bool:
         """Go on with an erasure that was held up; return whether nothing is left to do."""
         with self._database.in_use():
             if not self.is_pending():
                 return True
-            unreached, _ = erase_copies(self._database, (), patience_ms=0)
+            marked = self._database.agreed(ERASING)
+            unreached, _ = erase_copies(self._database, patience_ms=0)
             if unreached or not self._truncate_log(wait=False):
                 return False
             self._index.drop_all()
             if not self._rewrite(wait=False):
                 return False
-            self._finish()
+            self._finish(marked)
             return True
 
     def finish_if_possible(self) -> None:
@@ -238,13 +242,40 @@ def back_up(database: Database, path: Path, at: datetime) -> int:
     """
     target = new_file(path)
     try:
-        # Recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
-        with database.transaction():
-            database.run("record_backup", {"path": str(target), "at": iso(at)})
-        return _copy(database, target)
+        with database.in_use():
+            return _make_copy(database, str(target), at)
     except BaseException:
         _drop_copy(database, target)
         raise
+
+
+def _make_copy(database: Database, target: str, at: datetime) -> int:
+    """Fill a new file, and erase from it what others have erased from the store meanwhile.
+
+    The file is recorded before it is filled: a copy that an interruption leaves behind is still known to an erasure.
+    It is locked before it is recorded: nobody takes it for a copy that holds nothing.
+    """
+    raw_files.register_open(target)
+    try:
+        with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+            copy.execute("PRAGMA locking_mode = EXCLUSIVE")
+            copy.execute("BEGIN EXCLUSIVE")
+            copy.execute("COMMIT")
+            with database.transaction():
+                database.run("forget_notes", {"path": target})  # of an earlier file of that name
+                database.run("record_backup", {"path": target, "at": iso(at)})
+                is_erasing = database.agreed(ERASING) is not None
+            count = _copy(database, copy, target, compact=is_erasing)
+        Path(f"{target}-journal").unlink(missing_ok=True)  # done with, and left by a connection that locks for good
+    finally:
+        raw_files.unregister_open(target)
+    try:
+        _erase_noted_from(database, target, patience_ms=COPY_PATIENCE_MS)
+    except (StoreError, OSError) as error:
+        log.warning(
+            "%s holds what was erased while it was made; the next write or open tries again: %s", target, error
+        )
+    return count
 
 
 def new_file(path: Path) -> Path:
@@ -267,11 +298,13 @@ def new_file(path: Path) -> Path:
     return target
 
 
-def _copy(database: Database, target: Path) -> int:
-    with database.in_use(), closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        database.connection.backup(copy)
-        [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
-        [count] = copy.execute(queries()["store_units"]).fetchone()
+def _copy(database: Database, copy: sqlite3.Connection, target: str, *, compact: bool) -> int:
+    """Copy page by page; `compact` leaves the bytes behind that no row needs, as those of an erasure under way."""
+    database.connection.backup(copy)
+    if compact:
+        copy.execute("VACUUM")
+    [verdict] = copy.execute("PRAGMA integrity_check").fetchone()
+    [count] = copy.execute(queries()["store_units"]).fetchone()
     if verdict != "ok":
         raise StoreError(f"the copy at {target} cannot be read back ({verdict}); it was removed; check the disk")
     return int(count)
@@ -293,41 +326,79 @@ def remove_files(target: Path) -> None:
         Path(f"{target}{side}").unlink(missing_ok=True)
 
 
-def note_copies(
-    database: Database, units: list[ErasedUnit], documents: Sequence[Document], owner: View | None
-) -> None:
-    """Note, in the erasing transaction, what every copy has to lose: an interruption must not leave it there."""
-    for (path,) in database.run("backups", {}).fetchall():
-        if path == database.location:  # a copy knows of itself, too
-            continue
-        notes = [("unit", tenant, user, name) for _, tenant, user, name in units]
-        notes += [("document", one.tenant, one.user or GLOBAL, one.name) for one in documents]
-        notes += [("owner", owner.tenant, owner.user, "")] if owner is not None else []
+def notes_of(units: Sequence[ErasedUnit], documents: Sequence[Document], owner: View | None) -> list[Note]:
+    """Return what every copy has to lose."""
+    notes = [("unit", tenant, user, name) for _, tenant, user, name in units]
+    notes += [("document", one.tenant, one.user or GLOBAL, one.name) for one in documents]
+    return [*notes, *([("owner", owner.tenant, owner.user, "")] if owner is not None else [])]
+
+
+def note_copies(database: Database, notes: Sequence[Note]) -> None:
+    """Note, in the erasing transaction, what the copies have to lose: an interruption must not leave it there."""
+    for path in _recorded(database):
         for kind, tenant, user, name in notes:
             keys = {"tenant": tenant, "user": user, "id": name}
             database.run("note_copy", {"path": path, "kind": kind, **keys})
 
 
-def erase_copies(database: Database, pieces: Sequence[bytes], *, patience_ms: int) -> tuple[list[str], list[str]]:
-    """Erase from the copies what is noted; return those that could not be changed, and those that are gone."""
+def _recorded(database: Database) -> list[str]:
+    """Return where copies lie; a copy knows of itself, too."""
+    return [path for (path,) in database.run("backups", {}).fetchall() if path != database.location]
+
+
+def erase_copies(
+    database: Database, mine: Sequence[Note] = (), pieces: Sequence[bytes] = (), *, patience_ms: int
+) -> tuple[list[str], list[str]]:
+    """Erase from the copies what is noted; return those that could not be changed, and those that are gone.
+
+    With notes of `mine`, every copy is reached and searched: others who erase at the same time may have done some of
+    it, and proven none.
+    """
     unreached, missing = [], []
-    for (name,) in database.run("noted_copies", {}).fetchall():
-        noted = database.run("notes_of_copy", {"path": name}).fetchall()
+    noted = {path for (path,) in database.run("noted_copies", {}).fetchall()}
+    for name in sorted(noted.union(_recorded(database) if mine else ())):
         try:
-            if not Path(name).is_file():
-                missing.append(f"{name} (not found: it was moved or deleted)")
-            elif identity_of(name, patience_ms) != database.identity:
-                missing.append(f"{name} (another store lies there now, and is left alone)")
-            else:
-                erase_copy(name, noted, pieces, patience_ms)
-        except ForeignStoreError:
-            missing.append(f"{name} (no Holdfast store lies there now; the file is left alone)")
+            gone = _erase_noted_from(database, name, mine, pieces, patience_ms=patience_ms)
         except (StoreError, OSError) as error:
             unreached.append(f"{name} ({error}; the next write or open tries again)")
-            continue
-        with database.transaction():
-            database.run("forget_notes", {"path": name})
+        else:
+            missing += [f"{name} ({gone})"] if gone else []
     return unreached, missing
+
+
+def _erase_noted_from(
+    database: Database, name: str, mine: Sequence[Note] = (), pieces: Sequence[bytes] = (), *, patience_ms: int
+) -> str:
+    """Erase from one copy and drop its notes; return why it is not there, or nothing.
+
+    Raises:
+        StoreError: it cannot be changed now, or something is left in it.
+    """
+    notes = [*dict.fromkeys((*database.run("notes_of_copy", {"path": name}).fetchall(), *mine))]
+    gone = erase_from_file(name, database.identity, notes, pieces, patience_ms) if notes else ""
+    if notes:
+        with database.transaction():  # others may have noted more meanwhile
+            database.run("forget_noted", {"path": name, "notes": json.dumps(notes)})
+    return gone
+
+
+def erase_from_file(
+    name: str, identity: str, notes: Sequence[Note], pieces: Sequence[bytes], patience_ms: int
+) -> str:
+    """Erase what is noted from a copy of the store of that identity; return why there is none, or nothing.
+
+    Raises:
+        StoreError: it cannot be changed now, or something is left in it.
+    """
+    try:
+        if not Path(name).is_file():
+            return "not found: it was moved or deleted"
+        if identity_of(name, patience_ms) != identity:
+            return "another store lies there now, and is left alone"
+        erase_copy(name, notes, pieces, patience_ms)
+    except ForeignStoreError:
+        return "no Holdfast store lies there now; the file is left alone"
+    return ""
 
 
 def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patience_ms: int) -> None:

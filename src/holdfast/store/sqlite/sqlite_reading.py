@@ -45,10 +45,9 @@ from holdfast.store.rows import (
     NAMING,
     TITLE_CHARS,
     UnitRow,
-    check_vectors,
     listed,
     microseconds,
-    read_vectors,
+    read_fitting,
     unit_of,
 )
 from holdfast.store.sqlite.blocks import NO_VECTOR, Compared
@@ -119,6 +118,7 @@ class SqliteReading:
 
         if self._index.space() != query.space:
             return Proposal(())
+        self._index.fit_vectors(len(query.vector))
         return replace(self._best_of(depth, nearest, ROUNDING), exhausted=deadline.expired())
 
     @propose.register
@@ -229,6 +229,8 @@ class SqliteReading:
 
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
+        if self._index.space() == query.space:
+            self._index.fit_vectors(len(query.vector))
         found, rows = self._visible.find_known(ids)
         parts = [(np.zeros(0, dtype=np.intp), np.zeros((0, 0), dtype=np.float32))]
         for shard, mine, places in self._visible.group_by_shard(rows):
@@ -253,11 +255,11 @@ class SqliteReading:
         read = self._run(name, {"space": space, "keys": json.dumps([*unread])})
         # The vector of another version has another checksum than the one that is searched.
         fitting = {row[0]: row for row in read if row[2] == unread[row[0]][1]}
-        check_vectors([*fitting.values()])
-        fresh = np.array([(key, *unread[key]) for key in fitting], dtype=np.int64).reshape(-1, 3)
-        matrix = read_vectors([row[1] for row in fitting.values()], -1 if fitting else 0)
+        dims = None if shard.dense is None else shard.dense.dims
+        usable, matrix = read_fitting([row[:3] for row in fitting.values()], dims)
+        fresh = np.array([(row[0], *unread[row[0]]) for row in usable], dtype=np.int64).reshape(-1, 3)
         found = _in_order([(held[here], cache.take(keys[here])), (fresh[:, 1], matrix)])
-        if fitting:
+        if usable:
             cache.add(space, fresh[:, 0], fresh[:, 2], matrix)
         return found
 
@@ -277,6 +279,8 @@ class SqliteReading:
     def _(self, query: SimilarityQuery, ids: Sequence[str]) -> SimilarityEvidence:
         """Compare with the user's own present units alone."""
         own = self._visible.present[0]
+        if self._index.space() == query.space:
+            self._index.fit_vectors(query.vectors.shape[1])
         if self._index.space() != query.space or own.dense is None or own.dense.dims != query.vectors.shape[1]:
             nothing = tuple(() for _ in ids)
             return SimilarityEvidence(nothing, nothing)

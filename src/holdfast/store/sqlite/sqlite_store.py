@@ -26,13 +26,14 @@ from holdfast.kernels.vectors import halve
 from holdfast.settings import StoreSettings
 from holdfast.store.contract import Derivation, Problem, Promotion, Reading, SpaceChange, Update
 from holdfast.store.erasure import ERASED
-from holdfast.store.rows import GLOBAL, UnitRow, unit_keys, unit_of
+from holdfast.store.rows import GLOBAL, UnitRow, find_unfit, unit_keys, unit_of
 from holdfast.store.sqlite import index_file
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.migrate import (
     IN_MEMORY,
     close_connection,
     open_connection,
+    refuse_other_names,
     schema_version,
     translate_errors,
 )
@@ -54,9 +55,8 @@ def problems_in(connection: Connection, run: _RunOnCursor) -> list[Problem]:
         if line != "ok"
     ]
     vectors = [
-        Problem(f"vector of unit row {key} fails its checksum", "run `holdfast reembed`")
-        for key, vector, checksum in run("all_vectors", {})
-        if zlib.crc32(vector) != checksum
+        Problem(f"vector of unit row {key} {why}", "run `holdfast reembed`")
+        for key, why in find_unfit(run("all_vectors", {}))
     ]
     rows = chain(run("all_units", {}), run("all_versions", {}))
     units = [problem for row in rows if (problem := _problem(row))]
@@ -98,6 +98,7 @@ class SqliteStore:
         """
         name = str(location)
         place = name if name == IN_MEMORY else os.path.realpath(name)
+        refuse_other_names(place)
         connection = open_connection(place, settings)
         try:
             store = cls(Database(connection, place, name), derivation)
@@ -215,6 +216,7 @@ class SqliteStore:
                     f"the store holds vectors of {agreed}, not of {space}; run `holdfast reembed`"
                 )
             self._run("name_space", {"space": space})
+            self._index.fit_vectors(vectors.shape[1])
             for unit, vector in zip(units, halve(vectors), strict=True):
                 data = vector.tobytes()
                 checksum = zlib.crc32(data)

@@ -359,6 +359,12 @@ DELETE FROM backups WHERE host = %(host)s AND path = %(path)s;
 -- name: backups
 SELECT host, path FROM backups LIMIT 1;
 
+-- name: keep_backups
+LOCK TABLE backups IN SHARE MODE;
+
+-- name: recorded_copies
+SELECT host, path, identity FROM backups ORDER BY host, path;
+
 -- name: note_copies
 INSERT INTO copies (host, path, kind, tenant, "user", id)
 SELECT host, path, kind, %(tenant)s, "user", id
@@ -372,6 +378,10 @@ SELECT kind, tenant, "user", id FROM copies WHERE host = %(host)s AND path = %(p
 
 -- name: forget_notes
 DELETE FROM copies WHERE host = %(host)s AND path = %(path)s;
+
+-- name: forget_noted
+DELETE FROM copies WHERE host = %(host)s AND path = %(path)s AND (kind, tenant, "user", id) IN
+    (SELECT * FROM unnest(%(kinds)s::text[], %(tenants)s::text[], %(users)s::text[], %(ids)s::text[]));
 
 -- ------------------------------------------------------------------------------------------- whole units, and back
 
@@ -590,9 +600,25 @@ FROM units ORDER BY key;
 -- name: all_versions
 SELECT {version} FROM versions ORDER BY unit_key, version;
 
+-- name: space_vectors
+SELECT vector, checksum, tenant, unit_key, version FROM vectors
+WHERE space = (SELECT key FROM spaces WHERE name = %(space)s);
+
+-- name: space_version_vectors
+SELECT vector, checksum, tenant, unit_key, version FROM version_vectors
+WHERE space = (SELECT key FROM spaces WHERE name = %(space)s);
+
+-- name: drop_vectors
+DELETE FROM vectors WHERE (tenant, unit_key, version) IN
+    (SELECT * FROM unnest(%(tenants)s::text[], %(keys)s::bigint[], %(versions)s::integer[]));
+
+-- name: drop_version_vectors
+DELETE FROM version_vectors WHERE (tenant, unit_key, version) IN
+    (SELECT * FROM unnest(%(tenants)s::text[], %(keys)s::bigint[], %(versions)s::integer[]));
+
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum, space FROM vectors
+UNION ALL SELECT unit_key, vector, checksum, space FROM version_vectors ORDER BY unit_key;
 
 -- name: odd_fates
 SELECT key FROM units AS u

@@ -238,9 +238,19 @@ ON CONFLICT (tenant, user) DO UPDATE SET space = excluded.space, rows = excluded
 -- name: erase_funnel
 DELETE FROM funnels WHERE tenant = :tenant AND user = :user;
 
+-- name: space_vectors
+SELECT vector, checksum, unit_key FROM vectors WHERE space = (SELECT key FROM spaces WHERE name = :space);
+
+-- name: space_version_vectors
+SELECT vector, checksum, unit_key, version FROM version_vectors
+WHERE space = (SELECT key FROM spaces WHERE name = :space);
+
+-- name: erase_version_vector
+DELETE FROM version_vectors WHERE unit_key = :key AND version = :version;
+
 -- name: all_vectors
-SELECT unit_key, vector, checksum FROM vectors
-UNION ALL SELECT unit_key, vector, checksum FROM version_vectors ORDER BY unit_key;
+SELECT unit_key, vector, checksum, space FROM vectors
+UNION ALL SELECT unit_key, vector, checksum, space FROM version_vectors ORDER BY unit_key;
 
 -- name: put_document
 INSERT INTO documents (tenant, user, name, path, core, body, checksum, given_to)
@@ -374,7 +384,7 @@ SELECT vector FROM vectors WHERE unit_key IN (SELECT value FROM json_each(:keys)
 UNION ALL SELECT vector FROM version_vectors WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: disagree
-DELETE FROM agreements WHERE name = :name;
+DELETE FROM agreements WHERE name = :name AND value = :value;
 
 -- name: list_users
 SELECT user, count(*), min(event_time), max(event_time), '', 0, 0 FROM units WHERE tenant = :tenant AND user != ''
@@ -413,6 +423,10 @@ SELECT kind, tenant, user, id FROM copies WHERE path = :path ORDER BY kind, tena
 
 -- name: forget_notes
 DELETE FROM copies WHERE path = :path;
+
+-- name: forget_noted
+DELETE FROM copies WHERE path = :path AND (kind, tenant, user, id) IN
+    (SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:notes));
 
 -- name: erase_changes
 DELETE FROM changes WHERE tenant = :tenant AND user = :user;
