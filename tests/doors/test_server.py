@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import threading
+from functools import partial
 
 import pytest
 from served import PATIENCE, client, place_of, served
@@ -13,7 +14,7 @@ from builders import WORDS_ONLY, opened, without_pool
 from holdfast import Memory, Settings
 from holdfast.errors import BudgetError, InputError, NotFoundError
 from holdfast.server.access import Tokens, token_file
-from holdfast.server.limits import IdempotencyKeys, Rate, Refused, ServerSettings
+from holdfast.server.limits import IdempotencyKeys, Job, Rate, Refused, ServerSettings, Work
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.verbs import VERBS, write_call
 from holdfast.wire import decode, error_of
@@ -334,20 +335,22 @@ def test_a_server_that_would_let_nobody_in_is_refused(wrong):
 
 
 def test_keys_are_bounded_also_when_several_writes_fail_together():
-    async def fail():
+    def fail():
         raise InputError("no")
-
-    async def work():
-        return b"x" * 10
 
     async def run():
         complaints = []
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-        keys = IdempotencyKeys(ServerSettings(keys=2))
-        failing = [keys.once("ana", f"bad-{n}", b"", fail) for n in range(3)]
+        keys, work = IdempotencyKeys(ServerSettings(keys=2)), Work(2, 9, "test")
+
+        def begin(call):
+            return work.start(Job("ana"), call)
+
+        failing = [keys.once("ana", f"bad-{n}", b"", partial(begin, fail)).answer for n in range(3)]
         assert all(isinstance(one, InputError) for one in await asyncio.gather(*failing, return_exceptions=True))
         for n in range(5):
-            await keys.once("ana", f"good-{n}", b"", work)
+            await keys.once("ana", f"good-{n}", b"", partial(begin, lambda: b"x" * 10)).answer
+        await work.finish()
         return complaints, len(keys._known)
 
     assert asyncio.run(run()) == ([], 2)

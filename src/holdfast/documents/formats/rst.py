@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "_disable_config": True, "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5,
     "halt_level": 6, "warning_stream": False, "input_encoding": "unicode", "smart_quotes": False,
-    "syntax_highlight": "none", "doctitle_xform": True, "embed_stylesheet": False,
+    "syntax_highlight": "none", "doctitle_xform": True, "embed_stylesheet": False, "traceback": True,
 }  # fmt: skip
 # What docutils takes in by default: a longer line is no prose, and its patterns would search it again and again.
 _LONGEST_LINE = 10_000
