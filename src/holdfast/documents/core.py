@@ -239,7 +239,8 @@ def _present(desk: IngestContext, kept: Document) -> tuple[Document, str]:
 
 
 def _as_last_read(kept: Document, why: InputError) -> str:
-    return f"{kept.name} is used as it was last read: {why}"
+    told = str(why).replace(quote_value(kept.path), quote_value(kept.name))  # who asks may not know of our folders
+    return f"{kept.name} is used as it was last read: {told}"
 
 
 def _ended(kept: Document, how: str) -> str:

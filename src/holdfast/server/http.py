@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, quote_value
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, Tokens, answer_for, authorise
+from holdfast.server.access import Caller, Tokens, answer_for, authorise, without_folders, without_place
 from holdfast.server.host import HOST_VERBS
 from holdfast.server.inspector.site import Site
 from holdfast.server.limits import (
@@ -72,8 +72,6 @@ _SLASH = "\ud800"
 _SOON_READ = 65_536
 # Threads for long work: one for each caller needs two.
 _LEAST_LONG = 2
-# Wrong tokens a second, of all callers together: nobody guesses one, and each is read and logged.
-_WRONG_TOKENS = 10.0
 
 
 class HttpServer:
@@ -86,7 +84,7 @@ class HttpServer:
         self._long = Work(max(_LEAST_LONG, settings.work // 2), settings.waiting, "long", spare=True)
         self._erasing = Work(1, settings.waiting, "forget")  # what is to go waits for no document
         self._rate, self._keys, self._metrics = Rate(settings.rate), IdempotencyKeys(settings), ServerMetrics()
-        self._wrong = Rate(_WRONG_TOKENS)
+        self._wrong = Rate(settings.guesses)
         self._loaded: asyncio.Future[object] | None = None
         document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
@@ -261,7 +259,8 @@ class HttpServer:
             except Refused as refused:
                 yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
             except HoldfastError as error:
-                yield _event("problem", json.dumps(problem_of(error)))
+                found = without_folders(error) if self.asks_for_tokens() else error
+                yield _event("problem", json.dumps(problem_of(found)))
             except Exception:
                 log.exception("%s failed", request_id)
                 yield _event("problem", json.dumps(problem_of(_DEFECT)))
@@ -329,6 +328,7 @@ class RequestGuard:
         segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
         path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
         scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
+        scope["holdfast.guarded"] = self._door.asks_for_tokens()
         started, status = time.monotonic(), 0
 
         async def send_on(message: Message) -> None:
@@ -418,7 +418,7 @@ def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], caller: Caller,
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
     answer_for(caller)
-    found = call(**arguments)
+    found = call(**arguments) if caller.tenant is None else without_place(call(**arguments))
     return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 
@@ -451,6 +451,9 @@ def _problem(
 async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
     if isinstance(error, Refused):
         return _problem(request.scope["holdfast.id"], error.error, error.status, error.headers)
+    if request.scope["holdfast.guarded"] and error.status >= _DEFECT.status:
+        log.error("%s failed: %s", request.scope["holdfast.id"], error)
+        error = without_folders(error)
     return _problem(request.scope["holdfast.id"], error)
 
 

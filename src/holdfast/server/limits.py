@@ -43,8 +43,8 @@ class ServerSettings:
     least, and one for each caller), and `waiting` how many more wait for their turn before others are sent away.
     A body may hold `units` units: at about a millisecond each, long work is over within a minute or two. Of
     connections that have shown no token (or, without tokens, asked for nothing), `strangers` are kept: the oldest is
-    closed for the next. `pages` alone are for people, without the routes for programs; they show `user` first, and
-    erase only when they may `write`.
+    closed for the next. Wrong tokens may be shown `guesses` times a second, by all callers together. `pages` alone
+    are for people, without the routes for programs; they show `user` first, and erase only when they may `write`.
     """
 
     host: str = "127.0.0.1"
@@ -54,6 +54,7 @@ class ServerSettings:
     batch: int = 10_000
     units: int = 50_000
     strangers: int = 256
+    guesses: float = 10.0
     rate: float = 1_000.0
     work: int = 4
     waiting: int = 64

@@ -18,7 +18,7 @@ from holdfast import __version__
 from holdfast.arguments import find_zone
 from holdfast.errors import AccessError, BudgetError, HoldfastError, InputError, NotFoundError
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, answer_for, authorise
+from holdfast.server.access import Caller, answer_for, authorise, without_folders
 from holdfast.server.inspector import views
 from holdfast.server.inspector.charts import chart_lineage, chart_time
 from holdfast.server.inspector.pages import (
@@ -145,7 +145,8 @@ class Site:
         except Refused as refused:
             return self._tell(request, visit, refused.error, refused.status, refused.headers)
         except HoldfastError as error:
-            return self._tell(request, visit, error, error.status)
+            told = without_folders(error) if self._host.asks_for_tokens() else error
+            return self._tell(request, visit, told, error.status)
 
     def _admit(self, request: Request) -> Caller:
         caller = Caller()
