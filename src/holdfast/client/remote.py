@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from operator import index
 from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
@@ -169,7 +170,7 @@ class RemoteMemory(Memory):
             with contextlib.closing(self._client.send(request, stream=True)) as answer:
                 if not answer.is_success or EXPORTED not in answer.headers:
                     raise _problem(answer, self._content(answer))
-                done: ExportReport = self._decode(ExportReport, lambda: json.loads(answer.headers[EXPORTED]))
+                done: ExportReport = self._decode(ExportReport, lambda: _read_report(answer.headers[EXPORTED]))
                 for piece in self._pieces(answer, _LONG_ANSWER_S, done.bytes):
                     spool.write(piece)
         except httpx.RequestError as error:
@@ -311,6 +312,12 @@ def _problem(answer: httpx.Response, content: bytes) -> Exception:
     if not again or not isinstance(error, ServerError):
         return error
     return _Unanswered(str(error), again=True, after=float(after) if after.isdecimal() else 0.0, busy=error)
+
+
+def _read_report(header: str) -> dict[str, Any]:
+    """Return what an export holds; its length is read to the byte, so that it has to be a number."""
+    told = json.loads(header)
+    return {**told, "bytes": index(told["bytes"])}
 
 
 def _describe(answer: httpx.Response, content: bytes) -> str:
