@@ -444,7 +444,7 @@ def test_an_error_is_one_line_of_ours_whatever_documents_are_called():
             assert line.isprintable(), line
             assert not line.startswith("[")
             assert COUNT(line) <= 200
-    assert "'d2\\\\n[rec" in wrong[0]
+    assert r"'d2\n[rec" in wrong[0]
 
 
 def test_null_means_not_given_and_a_text_that_is_json_stays_a_text():
