@@ -378,7 +378,8 @@ async def _hear(job: Job[bytes], request: Request) -> bytes:
     """Return the answer of long work, unless the caller goes away before it is there."""
     with job.wanted():
         left = asyncio.ensure_future(request.receive())  # behind the body comes nothing else
-        await asyncio.wait({job.answer, left}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {job.answer, left}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         left.cancel()
         if not job.answer.done():
             raise Refused(InputError("the caller went away before the answer was there"), 400)

@@ -121,7 +121,8 @@ def _reader() -> Reader[str]:
     class Counting(Reader):  # type: ignore[type-arg]  # takes none when it runs
         def parse(self) -> None:
             super().parse()
-            links = sum(isinstance(node, kinds) for node in self.document.findall())
+            found = self.document.findall() if self.document else ()
+            links = sum(isinstance(node, kinds) for node in found)
             if links > _MOST_LINKS:
                 raise _TooManyLinks(f"{links:,}")
 
