@@ -172,7 +172,7 @@ class Memory:
 
     def ingest(
         self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
-        scope: str = "user", core: bool = False,
+        scope: str = "user", core: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> list[WriteResult]:  # fmt: skip
         """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
 
@@ -184,7 +184,7 @@ class Memory:
             InputError: it cannot be read as a document; nothing was written.
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
-        desk, view = self._desk(), self._view(user=user, tenant=tenant)
+        desk, view = dataclasses.replace(self._desk(), progress=progress), self._view(user=user, tenant=tenant)
         document = make_document(desk, view, source, name, scope=scope, core=core)
         return authored.ingest(desk, document, view) if document.core else knowledge.ingest_document(desk, document)
 

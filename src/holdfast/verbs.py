@@ -129,7 +129,10 @@ VERBS: dict[str, Verb] = {
     for verb in (
         Verb("remember", "POST", "/v1/units", "remember", "remember", writes=True),
         Verb("update", "PATCH", "/v1/units/{id}", "update", "update_memory", writes=True),
-        Verb("ingest", "POST", "/v1/documents", "ingest", writes=True, raw="source", reports=()),
+        Verb(
+            "ingest", "POST", "/v1/documents", "ingest", writes=True, raw="source", kept=("progress",),
+            reports=("done", "of"),
+        ),
         Verb("widen", "GET", "/v1/units/{id}/section", "widen"),
         Verb(
             "reembed", "POST", "/v1/reembed", "reembed", writes=True, kept=("progress",), reports=("written",),

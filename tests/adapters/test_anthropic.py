@@ -7,6 +7,8 @@ from holdfast import InputError, MissingExtraError, NotFoundError
 from holdfast.integrations import anthropic
 from holdfast.integrations.anthropic import MemoryFiles
 
+A = "/memories/a.md"
+
 
 @pytest.fixture
 def files():
@@ -162,3 +164,20 @@ def test_without_the_sdk_its_tool_says_what_to_install(files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "anthropic.lib.tools", None)
     with pytest.raises(MissingExtraError, match=r"holdfast\[anthropic\]"):
         anthropic.memory_tool(files.memory, user="ana")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        None, [], "view", {"command": ["view"]}, {"command": "view", "path": A, "view_range": 5},
+        {"command": "view", "path": A, "view_range": ["1", "2"]},
+        {"command": "view", "path": A, "view_range": [1, 2, 3]},
+        {"command": "str_replace", "path": A, "old_str": 5}, {"command": "insert", "path": A, "insert_line": "1"},
+        {"command": "create", "path": 5, "file_text": "x"}, {"command": "__init__"}, {5: 6, "command": "view"},
+    ],
+)  # fmt: skip
+def test_whatever_a_model_sends_is_done_or_an_input_error_that_it_can_read(files, command):
+    files.create(A, "one\ntwo\n")
+    with pytest.raises(InputError):
+        files.run(command)
+    assert files.view(A).endswith("     1\tone\n     2\ttwo\n     3\t")

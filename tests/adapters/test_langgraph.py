@@ -124,3 +124,18 @@ class TestRemoteStore(HoldfastSuite):
     def store(self):
         with served(opened()) as address, Memory.open(address) as memory:
             yield HoldfastStore(memory, user="app")
+
+
+@pytest.mark.parametrize("wanted", ["tea", 5, ["a"], {"a": {5: 1}}, {"a": {"$near": 1}}, {5: 1}])
+def test_a_filter_that_is_none_is_a_filter_error(wanted):
+    with opened() as memory, pytest.raises(FilterError):
+        HoldfastStore(memory, user="ana").search(("notes",), filter=wanted)
+
+
+@pytest.mark.parametrize("minutes", ["soon", float("nan"), float("inf"), 10**400, -1])
+def test_a_time_to_live_that_is_none_is_an_input_error_and_nothing_is_kept(minutes):
+    with opened() as memory:
+        store = HoldfastStore(memory, user="ana")
+        with pytest.raises(InputError):
+            store.put(("notes",), "a", {"text": "tea"}, ttl=minutes)
+        assert store.get(("notes",), "a") is None

@@ -246,3 +246,30 @@ def test_the_event_loop_has_the_same_verbs(memory):
         return words(found), kept["memory"], len(changes), await again.get_all(user_id="alice")
 
     assert asyncio.run(work()) == (["I love westerns"], "I love westerns", 2, {"results": []})
+
+
+NO_TIMES = [float("nan"), float("inf"), 1e18, -1e18, 10**400]
+MISTAKES = [
+    *(("add", {"messages": wrong, "user_id": "alice"}) for wrong in (None, 5, 1.5, True, object(), {1, 2})),
+    *(("add", {"messages": "x", "user_id": "alice", "timestamp": wrong}) for wrong in NO_TIMES),
+    *(("search", {"query": "x", "user_id": "alice", "reference_date": wrong}) for wrong in NO_TIMES),
+    *(("search", {"query": "x", "user_id": "alice", "filters": wrong}) for wrong in ("a", 5, [{"a": 1}], True)),
+    *(("search", {"query": "x", "user_id": "alice", "threshold": wrong}) for wrong in ("a", [1], {"a": 1})),
+    ("get_all", {"user_id": "alice", "filters": "a"}),
+    ("add", {"messages": "x", "user_id": "alice", "expiration_date": "9999-12-31"}),
+]
+
+
+@pytest.mark.parametrize(("verb", "given"), MISTAKES)
+def test_what_cannot_be_understood_is_an_input_error_and_nothing_is_kept(memory, verb, given):
+    with pytest.raises(InputError):
+        getattr(memory, verb)(**given)
+    assert words(memory.get_all(user_id="alice")) == []
+
+
+@pytest.mark.parametrize("metadata", ["a", 5, [1], True])
+def test_metadata_that_is_none_changes_nothing(memory, metadata):
+    [added] = memory.add("one", user_id="alice")["results"]
+    with pytest.raises(InputError):
+        memory.update(added["id"], metadata=metadata)
+    assert memory.get(added["id"])["metadata"] is None

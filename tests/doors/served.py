@@ -19,7 +19,7 @@ PATIENCE = 60.0
 @contextlib.contextmanager
 def served(memory=None, tokens=None, **settings):
     """Serve a memory (an empty one by default) at a free port, or at `unix`; yields its address."""
-    how = ServerSettings(**{"port": 0, "rate": 1e9, **settings})
+    how = ServerSettings(**{"port": 0, "rate": 1e9, "guesses": 1e9, **settings})
     with contextlib.ExitStack() as stack:
         memory = memory or stack.enter_context(opened(embedder=HashEmbedder()))
         listening = stack.enter_context(listen_on(how))

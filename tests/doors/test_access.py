@@ -1,6 +1,7 @@
 """Who is let in, and how far: tokens, other people's ids, and pages in a browser."""
 
 import json
+import re
 import stat
 import threading
 from pathlib import Path
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 from served import client, served
 
-from builders import opened
-from holdfast import InputError, NotFoundError, StoreError
+from builders import WORDS_ONLY, opened
+from holdfast import InputError, Memory, NotFoundError, Settings, StoreError
 from holdfast.errors import AccessError
 from holdfast.server import listening
 from holdfast.server.access import Tokens, token_file
@@ -57,6 +58,45 @@ def test_a_missing_wrong_or_revoked_token_opens_nothing(guarded, token):
         assert (answer.status_code, answer.json()["error"]) == (401, "AccessError")
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert asked(guarded, token, path="/health").status_code == 200
+
+
+def test_whoever_shows_many_wrong_tokens_has_to_wait_and_others_do_not(memory, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    right = tokens.add("ana", "acme")
+    with served(memory, tokens, guesses=0.5) as address, client(address) as http:
+        wrong = [http.get("/v1/users", headers={"Authorization": f"Bearer hf_{n}"}) for n in range(3)]
+        assert wrong[0].status_code == 401
+        assert (wrong[-1].status_code, wrong[-1].headers["retry-after"]) == (429, "2")
+        proof = re.search('name="proof" value="([0-9a-f]{64})"', http.get("/").text)[1]
+        assert (
+            http.post("/sign-in", data={"proof": proof, "token": "x"}, headers={"Origin": address}).status_code == 429
+        )
+        assert http.get("/v1/users", headers={"Authorization": f"Bearer {right}"}).status_code == 200
+
+
+class Failing(Memory):
+    """A memory whose disk is full, and that says where it lies."""
+
+    def users(self, **_):
+        raise StoreError("'/srv/all of it/a.db' cannot be written: disk is full (/srv/tmp/a.db-wal); make room")
+
+
+def test_no_caller_with_a_token_hears_where_the_files_of_the_server_lie(tmp_path, caplog):
+    tokens, place = Tokens(token_file(tmp_path / "a.db")), tmp_path / "a.db"
+    with Failing.open(place, settings=Settings(embedding=WORDS_ONLY)) as memory:
+        memory.remember("it rains", user="ana", tenant="acme", id="one")
+        with served(memory, tokens) as address:
+            with client(address) as http:
+                assert http.get("/v1/stats?user=ana").json()["location"] == str(place)
+            with client(address, tokens.add("acme", "acme")) as http:
+                assert http.get("/v1/stats?user=ana").json()["location"] == "a.db"
+                gone = http.post("/v1/forget?detail=full", json={"user": "ana", "ids": ["one"]}).json()
+                told = http.get("/v1/users").json()["detail"]
+                page = http.get("/")
+    assert gone["complete"]
+    assert str(tmp_path) not in json.dumps(gone) + page.text
+    assert told == "'a.db' cannot be written: disk is full (a.db-wal); make room"
+    assert "/srv/all of it/a.db" in caplog.text
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Token x", "\xff\xfe"])

@@ -52,9 +52,21 @@ def test_a_server_runs_until_it_is_told_to_end(tmp_path):
         with pytest.raises(ServerError, match=f"served by process {process.pid}"):
             serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=0))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
     with Memory.open(tmp_path / "a.db") as memory:
         assert [unit.text for unit in memory.list(user="ana")] == ["it rains"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_however_a_server_is_told_to_end_it_closes_its_store_and_its_socket(tmp_path, number, status):
+    with running("--db", tmp_path / "a.db", "--unix", tmp_path / "s") as (process, address):
+        with client(address) as http:
+            said = [f"the lamp {n} is lit" for n in range(300)]
+            assert http.post("/v1/units", json={"content": said, "user": "ana"}).status_code == 200
+            assert http.post("/v1/search", json={"query": "lamp", "user": "ana"}).json()["hits"]
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == status
+    assert {path.name for path in tmp_path.iterdir()} == {"a.db", "a.db.serving"}
 
 
 def test_tokens_are_made_listed_and_revoked_from_the_command_line(tmp_path):
@@ -135,6 +147,51 @@ def test_a_caller_who_never_says_what_is_wanted_is_sent_away(monkeypatch, limit,
         caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
         with pytest.raises(ConnectionError):
             caller.sendall(b"a" * 50_000_000)
+
+
+def test_a_head_that_is_too_long_is_refused_also_in_one_piece():
+    with served() as address, socket.create_connection(place_of(address), PATIENCE) as caller:
+        caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 120_000 + b"\r\n\r\n")
+        assert caller.recv(99).startswith(b"HTTP/1.1 400 ")
+
+
+def test_of_connections_that_show_no_token_the_oldest_goes_and_callers_with_one_stay(tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    token = tokens.add("ana", "acme")
+    with (
+        served(tokens=tokens, strangers=3) as address,
+        client(address, token) as http,
+        contextlib.ExitStack() as stack,
+    ):
+        assert http.get("/v1/stats?user=ana").status_code == 200
+        known = [one.get_extra_info("socket").getsockname() for one in _streams(http)]
+        silent = [stack.enter_context(socket.create_connection(place_of(address), PATIENCE)) for _ in range(4)]
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[0].recv(9) == b""
+        silent[3].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert silent[3].recv(99).startswith(b"HTTP/1.1 200 ")
+        assert http.get("/v1/stats?user=ana").status_code == 200
+        assert [one.get_extra_info("socket").getsockname() for one in _streams(http)] == known
+
+
+def _streams(http):
+    """Return the connections that a client keeps."""
+    return [one._connection._network_stream for one in http._transport._pool.connections]
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/forget"])
+def test_a_form_is_small_and_one_that_is_larger_is_refused_before_it_is_read(tmp_path, path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    tokens.add("ana", "acme")
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n".encode()
+    with served(tokens=tokens) as address:
+        for rest in (
+            b"Content-Length: 1000000\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n11170\r\n" + b"a" * 70_000,
+        ):
+            with socket.create_connection(place_of(address), PATIENCE) as caller:
+                caller.sendall(head + rest)
+                assert caller.recv(99).startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_caller_who_comes_while_the_server_ends_is_sent_away(monkeypatch):

@@ -93,6 +93,25 @@ def test_no_page_lets_anything_in_from_elsewhere(here, path):
     assert not re.search(r"<script(?! src=\"/static/)|<style|\sstyle=|\son\w+=|https?://", answer.text)
 
 
+def test_what_a_summary_says_is_shown_and_never_run():
+    evil = '</text></svg><script>alert(1)</script><img src=x onerror="alert(1)"> {{ 7 * 1234567 }} " onload="x'
+    said = [f"the ferry number {n} {evil} brings lamps, ropes and passengers to the old harbour" for n in range(60)]
+    with opened(embedder=HashEmbedder()) as memory:
+        memory.remember([{"role": "user", "content": one, "name": evil} for one in said], user="ana", session=evil)
+        [summary, *_] = memory.compact(user="ana")[0].summaries
+        about = {"user": "ana", "id": summary, "session": evil, "q": said[3]}
+        with served(memory, write=True) as address, client(address) as http:
+            for path in ("/unit", "/expand", "/forget", "/timeline", "/context", "/"):
+                page = http.get(path, params={**about, "session": ""} if path == "/forget" else about)
+                assert page.status_code == 200, page.text
+                assert "&lt;/text&gt;&lt;/svg&gt;&lt;script&gt;alert(1)" in page.text, path
+                assert "8641969" not in page.text
+                tags = re.findall("<[^>]*>", page.text)
+                assert not any(
+                    re.search(r"<(script(?! src=\"/static/)|img src=x)|\son\w+=\"", tag) for tag in tags
+                ), path
+
+
 def test_files_of_the_pages_are_kept_by_a_browser_and_change_with_their_bytes(here):
     page = here.get("/").text
     for name in ("inspector.css", "inspector.js", "mark.svg"):

@@ -1,11 +1,14 @@
 """A memory at an address: nothing is sent early, a lost answer costs no write, and a server that is back is found."""
 
 import contextlib
+import gzip
+import io
 import json
 import logging
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -13,6 +16,7 @@ import pytest
 from served import place_of, served
 from typer.testing import CliRunner
 
+import holdfast.client.remote
 from builders import opened
 from holdfast import AccessError, ClosedStoreError, InputError, Memory, MissingExtraError, NotFoundError, ServerError
 from holdfast.cli.main import app
@@ -324,6 +328,109 @@ def test_a_stream_of_something_else_is_a_server_error(name, data):
     transport, _ = scripted(httpx.Response(200, content=f"event: {name}\ndata: {data}\n\n".encode()))
     with client("http://host", transport=transport) as remote, pytest.raises(ServerError, match="no event of Holdf"):
         remote.compact(user="ana", progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("told", [{}, {"done": 1}, {"of": 1, "done": 2}, {"done": 1, "of": 2, "more": 3}])
+def test_a_report_of_other_numbers_than_the_verbs_is_a_server_error(told):
+    transport, _ = scripted(httpx.Response(200, content=f"event: progress\ndata: {json.dumps(told)}\n\n".encode()))
+    with client("http://host", transport=transport) as remote, pytest.raises(ServerError, match="no event of Holdf"):
+        remote.compact(user="ana", progress=lambda _done, _of: None)
+
+
+# ------------------------------------------------------------------------------------------------- evil servers
+
+
+@contextlib.contextmanager
+def evil(head, piece, *, health=ALIVE):
+    """Answer questions for health well, and any other with a head and one piece again and again."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            if self.path == "/health":
+                body = json.dumps(health).encode()
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                return
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.close_connection = True
+            with contextlib.suppress(OSError):
+                self.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())
+                while True:
+                    self.wfile.write(piece)
+
+        do_POST = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+REPORT = json.dumps({"format": "jsonl", "units": 1, "versions": 1, "documents": 0, "bytes": 9, "digest": "x"})
+EVENT = b'event: progress\ndata: {"done": 1, "of": 2}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("head", "piece", "ask"),
+    [
+        ("", b"[" * 65_536, lambda remote: remote.list(user="ana")),
+        ("", EVENT * 999, lambda remote: remote.compact(user="ana", progress=lambda *_: None)),
+        ("", b"data: " + b"x" * 65_536, lambda remote: remote.compact(user="ana", progress=lambda *_: None)),
+        ("", b": working\n\n" * 999, lambda remote: remote.compact(user="ana", progress=lambda *_: None)),
+        (f"Holdfast-Exported: {REPORT}\r\n", b"x" * 65_536, lambda remote: remote.export(io.BytesIO(), user="ana")),
+    ],
+    ids=["answer", "events", "line", "silence", "export"],
+)
+def test_an_answer_without_end_is_ended(monkeypatch, head, piece, ask):
+    monkeypatch.setattr(holdfast.client.remote, "_MOST_BYTES", 1_000_000)
+    with evil(head, piece) as address, client(address) as remote, pytest.raises(ServerError, match="sends more than"):
+        ask(remote)
+
+
+@pytest.mark.parametrize("head", ["", "Content-Type: text/event-stream\r\n"])
+def test_an_answer_that_only_drips_is_ended(head):
+    time = Time()
+
+    def ask(remote):
+        if not head:
+            return remote.list(user="ana")
+        return remote.compact(user="ana", progress=lambda *_: None)
+
+    class Drips(httpx.SyncByteStream):
+        def __iter__(self):
+            for _ in range(10_000_000):  # a test that fails ends, too
+                time.now += 50.0
+                yield b" "
+
+    transport, _ = scripted(httpx.Response(200, stream=Drips()))
+    with client("http://host", time, transport=transport) as remote, pytest.raises(ServerError, match="too slowly"):
+        ask(remote)
+    assert time.now < 100_000
+
+
+def test_what_is_compressed_unasked_is_refused_unread():
+    body = gzip.compress(b" " * 10_000_000)
+    head, told = f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n", "sends 'gzip', which was not asked for"
+    with evil(head, body) as address, client(address) as remote, pytest.raises(ServerError, match=told):
+        remote.list(user="ana")
+
+
+@pytest.mark.parametrize(
+    "told", ["[[[", '"x"', "{}", REPORT.replace("9", '"9"'), REPORT.replace("9", "1e999"), "\xe9"]
+)
+def test_an_export_whose_header_is_wrong_is_a_server_error_and_leaves_no_file(tmp_path, told):
+    head = f"Holdfast-Exported: {told}\r\nContent-Length: 9\r\n"
+    with evil(head, b"x" * 9) as address, client(address) as remote, pytest.raises(ServerError):
+        remote.export(tmp_path / "a.jsonl", user="ana")
+    assert not (tmp_path / "a.jsonl").exists()
 
 
 # ------------------------------------------------------------------------------------------------------- threads

@@ -1,10 +1,12 @@
 """The server as a program meets it: every verb, its errors, and what is refused before it reaches the memory."""
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
 import threading
+from functools import partial
 
 import pytest
 from served import PATIENCE, client, place_of, served
@@ -13,7 +15,7 @@ from builders import WORDS_ONLY, opened, without_pool
 from holdfast import Memory, Settings
 from holdfast.errors import BudgetError, InputError, NotFoundError
 from holdfast.server.access import Tokens, token_file
-from holdfast.server.limits import IdempotencyKeys, Rate, Refused, ServerSettings
+from holdfast.server.limits import IdempotencyKeys, Job, Rate, Refused, ServerSettings, Work
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.verbs import VERBS, write_call
 from holdfast.wire import decode, error_of
@@ -308,6 +310,149 @@ def test_more_than_may_wait_is_sent_away_at_once_and_let_in_again_later(tmp_path
         assert http.get("/v1/stats?user=quick").status_code == 200
 
 
+class Busy(Memory):
+    """A memory that takes in Ana's documents when it is let, and counts what it is asked for."""
+
+    def prepare(self):
+        self.begun, self.gate, self.asked = threading.Semaphore(0), threading.Event(), []
+        return self
+
+    def ingest(self, source, **options):
+        self.asked.append(options["user"])
+        self.begun.release()
+        assert options["user"] != "ana" or self.gate.wait(PATIENCE)
+        return super().ingest(source, **options)
+
+
+@pytest.fixture
+def busy(tmp_path):
+    with Busy.open(tmp_path / "a.db", settings=Settings(embedding=WORDS_ONLY)) as memory:
+        yield memory.prepare()
+        memory.gate.set()
+
+
+def test_a_caller_with_much_long_work_keeps_neither_documents_nor_forgetting_of_others_waiting(busy, tmp_path):
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    busy.remember("bob keeps bees", user="bob", tenant="acme", id="bees")
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(served(busy, tokens))
+        ana, bob = (stack.enter_context(client(address, tokens.add(name, "acme", name))) for name in ("ana", "bob"))
+        answers = []
+
+        def upload(number):
+            answers.append(ana.post(f"/v1/documents?name={number}.md", content="# a\n\nwords\n").status_code)
+
+        uploads = [threading.Thread(target=upload, args=(number,)) for number in range(3)]
+        for one in uploads:
+            one.start()
+        assert busy.begun.acquire(timeout=PATIENCE)
+        assert bob.post("/v1/documents?name=b.md", content="# b\n\nwords\n").status_code == 200
+        assert bob.post("/v1/forget", json={"ids": ["bees"]}).json()["complete"]
+        assert (answers, busy.asked) == ([], ["ana", "bob"])
+        busy.gate.set()
+        for one in uploads:
+            one.join(PATIENCE)
+        assert answers == [200] * 3
+
+
+def test_who_holds_every_place_makes_room_for_who_holds_none():
+    async def run():
+        gate, work = threading.Event(), Work(1, 2, "test")
+        ana = [work.start(Job("ana"), partial(gate.wait, PATIENCE)) for _ in range(3)]
+        with pytest.raises(Refused):
+            work.start(Job("ana"), bool)
+        bob = work.start(Job("bob"), bool)
+        gate.set()
+        found = await asyncio.gather(*(one.answer for one in (*ana, bob)), return_exceptions=True)
+        await work.finish()
+        return [type(one) for one in found]
+
+    assert asyncio.run(run()) == [bool, bool, Refused, bool]
+
+
+class Gated(HashEmbedder):
+    """An embedder that goes on when it is let, and counts its batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.gate, self.batches = threading.Event(), threading.Event(), 0
+
+    def embed_documents(self, texts):
+        self.batches += 1
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+        return super().embed_documents(texts)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_long_work_ends_when_its_caller_goes_away_and_what_is_done_stays(kind):
+    embedder = Gated()
+    body = "".join(f"# {n}\n\nthe lamp {n} is lit\n\n" for n in range(200)).encode()
+    head = f"POST /v1/documents?user=ana&name=a.md HTTP/1.1\r\nHost: localhost\r\nAccept: {kind}\r\n"
+    with opened(embedder=embedder) as memory, served(memory) as address, client(address) as http:
+        with socket.create_connection(place_of(address), PATIENCE) as caller:
+            caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert embedder.begun.wait(PATIENCE)
+        while 'holdfast_requests_total{route="ingest"' not in http.get("/metrics").text:
+            pass  # until the server has noticed
+        embedder.gate.set()
+        while "holdfast_working_long 0\n" not in http.get("/metrics").text:
+            pass
+        assert embedder.batches == 1
+        assert len(memory.list(user="ana", limit=None)) == 200
+        assert ask(http, "ingest", source=body, name="a.md", user="ana")[0].status == "duplicate"
+
+
+def test_long_work_that_waits_for_its_turn_never_begins_when_its_caller_goes_away(busy):
+    with served(busy) as address, client(address) as http, client(address) as other:
+        first = threading.Thread(target=lambda: http.post("/v1/documents?user=ana&name=a.md", content="words"))
+        first.start()
+        assert busy.begun.acquire(timeout=PATIENCE)
+        with socket.create_connection(place_of(address), PATIENCE) as caller:
+            head = b"POST /v1/documents?user=eva&name=e.md HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"
+            caller.sendall(head + b"a")
+            while "holdfast_working_long 2\n" not in other.get("/metrics").text:
+                pass
+        while "holdfast_working_long 1\n" not in other.get("/metrics").text:
+            pass
+        busy.gate.set()
+        first.join(PATIENCE)
+        assert busy.asked == ["ana"]
+
+
+def test_a_body_of_too_many_units_is_refused_before_anything_is_kept(memory):
+    said = json.dumps([{"role": "user", "content": f"line {n}"} for n in range(4)]).encode()
+    with served(memory, units=3) as address, client(address) as http:
+        many = http.post("/v1/documents?user=many&name=a.md", content="".join(f"# {n}\n\nx\n\n" for n in range(4)))
+        assert (many.status_code, many.json()["detail"][:14]) == (422, "4 units at onc")
+        assert http.post("/v1/import?user=many&name=a.json", content=said).status_code == 422
+        assert http.get("/v1/stats?user=many").json()["units"] == 0
+
+
+def test_a_key_holds_for_answers_that_are_streamed(tmp_path):
+    calls = []
+
+    class Counting(Memory):
+        def compact(self, **options):
+            calls.append(options)
+            return super().compact(**options)
+
+    with (
+        Counting.open(tmp_path / "a.db", embedder=HashEmbedder()) as memory,
+        served(memory) as address,
+        client(address, **{"Idempotency-Key": "once"}) as http,
+    ):
+        memory.remember([f"the tram {n} stops at the market" for n in range(20)], user="ana", session="s")
+        streamed = [
+            http.post("/v1/compact", json={"user": "ana"}, headers={"Accept": "text/event-stream"}) for _ in range(2)
+        ]
+        plain = http.post("/v1/compact", json={"user": "ana"})
+        other = http.post("/v1/compact", json={"user": "eva"}, headers={"Accept": "text/event-stream"})
+    results = [answer.text.partition("event: result\ndata: ")[2].strip() for answer in streamed]
+    assert results == [plain.text] * 2
+    assert (len(calls), other.status_code) == (2, 200)
+
+
 def test_whoever_asks_too_often_is_told_when_to_come_again():
     with served(rate=2.0) as address, client(address) as http:
         found = [http.get("/v1/stats?user=ana") for _ in range(20)]
@@ -334,20 +479,22 @@ def test_a_server_that_would_let_nobody_in_is_refused(wrong):
 
 
 def test_keys_are_bounded_also_when_several_writes_fail_together():
-    async def fail():
+    def fail():
         raise InputError("no")
-
-    async def work():
-        return b"x" * 10
 
     async def run():
         complaints = []
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-        keys = IdempotencyKeys(ServerSettings(keys=2))
-        failing = [keys.once("ana", f"bad-{n}", b"", fail) for n in range(3)]
+        keys, work = IdempotencyKeys(ServerSettings(keys=2)), Work(2, 9, "test")
+
+        def begin(call):
+            return work.start(Job("ana"), call)
+
+        failing = [keys.once("ana", f"bad-{n}", b"", partial(begin, fail)).answer for n in range(3)]
         assert all(isinstance(one, InputError) for one in await asyncio.gather(*failing, return_exceptions=True))
         for n in range(5):
-            await keys.once("ana", f"good-{n}", b"", work)
+            await keys.once("ana", f"good-{n}", b"", partial(begin, lambda: b"x" * 10)).answer
+        await work.finish()
         return complaints, len(keys._known)
 
     assert asyncio.run(run()) == ([], 2)

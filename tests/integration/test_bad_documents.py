@@ -23,6 +23,10 @@ GOOD = {"claim": "Cloth is blue."}
 WORDS = "word/document.xml"
 LOCKED = '<a><EncryptedData><CipherReference URI="OEBPS/text/c%200.xhtml"/></EncryptedData></a>'
 
+NESTED = b"Content-Type: message/rfc822\n\n" * 2_000
+PARTS = b"".join(b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (n, n) for n in range(1_700))
+RINGS = "".join(f"{'  ' * n}* a\n\n" for n in range(300))
+
 
 def listed(*units):
     return json.dumps([GOOD, *units]).encode()
@@ -73,6 +77,19 @@ REFUSED = {
     "a binary called mail": ("a.eml", b"From: a\n\n\x00", ("a.eml", "NUL byte at 9", "no e-mail")),
     "no mail": ("a.eml", b"\nwords\n", ("a.eml", "no header", ".txt")),
     "encrypted mail": ("a.eml", b"From: a\nContent-Type: multipart/encrypted\n\nx", ("a.eml", "encrypted")),
+    "mail in mail in mail": ("a.eml", NESTED, ("a.eml", "too deep", "save the inner ones")),
+    "parts in parts in parts": ("a.eml", PARTS, ("a.eml", "too deep", "save the inner ones")),
+    "a mailbox of such mail": (
+        "a.mbox",
+        b"From a@b Mon Jan  1 00:00:00 2024\n" + NESTED,
+        ("a.mbox", "too deep", "save the inner ones"),
+    ),
+    "lists in lists in lists": ("a.rst", RINGS.encode(), ("a.rst", "recursion", ".txt")),
+    "targets without end": ("a.rst", b".. _a:\n\n" * 5_001, ("a.rst", "5,001 references", "split it")),
+    "substitutions without end": ("a.rst", b"|a| \n" * 5_001, ("a.rst", "5,001 references", "split it")),
+    "footnotes without end": ("a.rst", b".. [#] a\n" * 5_001, ("a.rst", "5,001 references", "split it")),
+    "classes without end": ("a.rst", b".. class:: a\n\n" * 5_001, ("a.rst", "references", "split it")),
+    "a long rst": ("a.rst", b"words\n\n" * 80_000, ("a.rst", "560,000 characters", "split it")),
     "no mailbox": ("a.mbox", b"words\n", ("a.mbox", "no mailbox", ".eml")),
     "a line without end": ("a.rst", b"x" * 10_001, ("a.rst", "10,000 characters", "wrap it")),
     "empty": ("a.md", b" \n", ("a.md", "no content", "leave it out")),

@@ -1,5 +1,6 @@
 """Core documents through `Memory` (C14): what is refused, what is read again, whose rules they are."""
 
+import io
 import os
 import shutil
 
@@ -111,6 +112,18 @@ def test_a_file_that_is_saved_while_it_is_read_is_read_again(memory, core, monke
     saved_while_read(monkeypatch, core, 1)
     memory.ingest(core, user="ana", core=True)
     assert "- one more" in rules(memory)
+
+
+def test_a_file_that_would_let_its_reader_wait_is_refused(memory, core, monkeypatch):
+    class Waiting(io.FileIO):  # as /proc/kmsg, which is a regular file by its kind
+        def read(self, _size=-1):
+            return None
+
+    monkeypatch.setattr(os, "fdopen", lambda file, _mode: Waiting(file))
+    with pytest.raises(InputError, match="cannot be read: it has nothing to read now"):
+        memory.ingest(core, user="ana")
+    monkeypatch.undo()
+    assert_nothing_kept(memory)
 
 
 def test_a_file_that_never_holds_still_is_refused(memory, core, monkeypatch):

@@ -55,6 +55,14 @@ def gone(report):
     return [name.rpartition("/")[2] for name in report.removed]
 
 
+def test_one_mail_that_cannot_be_read_is_reported_and_the_others_go_on(memory, folder):
+    (folder / "evil.eml").write_bytes(b"Content-Type: message/rfc822\n\n" * 2_000)
+    report = taken(memory, folder)
+    [(name, reason)] = report.failed
+    assert (name, "too deep" in reason) == ("evil.eml", True)
+    assert "High water is at six." in texts(memory)
+
+
 ALL = sorted(
     [
         "Eels are sold on Fridays.",

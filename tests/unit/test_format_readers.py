@@ -267,6 +267,13 @@ def test_a_missing_library_is_one_line_with_the_command(name, library, monkeypat
         read_source(name, bodies[name])
 
 
+@pytest.mark.parametrize(("name", "body"), [("a.md", b"# a\n" * 4), ("a.jsonl", b'{"claim": "x"}\n' * 4)])
+def test_a_document_makes_no_more_units_than_it_may(name, body):
+    with pytest.raises(InputError, match="makes 4 units, more than 3; split it"):
+        read_source(name, body, limits=SourceLimits(max_units=3))
+    assert len(read_source(name, body, limits=SourceLimits(max_units=4)).pieces) == 4
+
+
 def test_a_text_is_never_longer_than_a_file_may_be():
     with pytest.raises(InputError, match="characters, more than 50; split it"):
         read_source("a.csv", b"name,city\n" + b"A,B\n" * 10, limits=SourceLimits(max_bytes=50))

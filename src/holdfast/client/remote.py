@@ -13,8 +13,9 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from operator import index
 from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
@@ -26,8 +27,8 @@ from holdfast.openers import is_address
 from holdfast.transfer.exports import writing
 from holdfast.transfer.file_formats import pack
 from holdfast.types import ExportReport
-from holdfast.verbs import EXPORTED, LOCAL, VERBS, Verb, json_types, write_call
-from holdfast.wire import decode, error_of
+from holdfast.verbs import EXPORTED, LOCAL, VERBS, Reports, Verb, json_types, write_call
+from holdfast.wire import AnnotationForm, decode, error_of
 
 try:
     import httpx
@@ -48,6 +49,12 @@ _HEALTH_S, _ANSWER_S, _LONG_ANSWER_S = 2.0, 60.0, 900.0
 # What a server or a proxy in front of it answers when it takes no work for now.
 _COME_AGAIN = (429, 502, 503, 504)
 _EVENTS = "text/event-stream"
+# No answer is longer: so many bytes are a list of a hundred thousand units. Memory is for more than one answer.
+_MOST_BYTES = 256 * 1_048_576
+# Once its time is over, an answer goes on only while it comes this fast: networks do, and an evil server may not.
+_BYTES_A_SECOND = 10_000
+# No work takes a day.
+_WORK_S = 86_400.0
 _LOOK = "the work may be done, so look before you repeat it"
 
 
@@ -83,7 +90,9 @@ class RemoteMemory(Memory):
         self._process, self._closed = os.getpid(), False
         self._client = httpx.Client(
             base_url=base,
-            headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {_check(token)}"} if token else {}),
+            # What is compressed may be a thousand times as long as what was sent.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"}
+            | ({"Authorization": f"Bearer {_check(token)}"} if token else {}),
             transport=transport or (httpx.HTTPTransport(uds=file) if file else None),
             trust_env=False,  # words go to the address and nowhere else: through no proxy, with nobody's netrc
         )
@@ -125,12 +134,18 @@ class RemoteMemory(Memory):
             headers=headers,
             timeout=httpx.Timeout(_LONG_ANSWER_S if verb.reports is not None else _ANSWER_S, connect=_HEALTH_S),
         )
-        found = self._persist(lambda: self._ask(request) if progress is None else self._listen(request, progress))
+        reports = verb.reports or ()
+        found = self._persist(
+            lambda: self._ask(request) if progress is None else self._listen(request, reports, progress)
+        )
+        return self._decode(verb.result, lambda: found)
+
+    def _decode(self, kind: AnnotationForm, read: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the verb returns
         try:
-            return decode(verb.result, found)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return decode(kind, read())
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise ServerError(
-                f"the server at {self.address} answers as another version of Holdfast does ({error!r}); "
+                f"the server at {self.address} answers as another version of Holdfast does ({quote_value(error)}); "
                 "install the same version on both sides"
             ) from error
 
@@ -154,14 +169,13 @@ class RemoteMemory(Memory):
         try:
             with contextlib.closing(self._client.send(request, stream=True)) as answer:
                 if not answer.is_success or EXPORTED not in answer.headers:
-                    answer.read()
-                    raise _problem(answer)
-                for chunk in answer.iter_bytes():
-                    spool.write(chunk)
+                    raise _problem(answer, self._content(answer))
+                done: ExportReport = self._decode(ExportReport, lambda: _read_report(answer.headers[EXPORTED]))
+                for piece in self._pieces(answer, _LONG_ANSWER_S, done.bytes):
+                    spool.write(piece)
         except httpx.RequestError as error:
             self._doubt()
             raise _Unanswered(_reason(error), again=True) from error
-        done: ExportReport = decode(ExportReport, json.loads(answer.headers[EXPORTED]))
         if spool.tell() != done.bytes:
             raise _Unanswered("broke off before its answer was whole; look at its log", again=True)
         return done
@@ -202,37 +216,52 @@ class RemoteMemory(Memory):
         """Ask a server that was not heard of lately whether it lives, and is one of ours."""
         if self.state == "up":
             return
-        try:
-            answer = self._client.get("/health", timeout=_HEALTH_S)
-        except httpx.RequestError as error:
-            raise _Unanswered(_reason(error), again=True) from error
-        told = _read(answer)
+        told = self._ask(self._client.build_request("GET", "/health", timeout=_HEALTH_S))
         if not isinstance(told, Mapping) or told.get("status") != "alive":
             raise _Unanswered("is none of Holdfast's; check the address", again=False)
 
     def _ask(self, request: httpx.Request) -> Any:  # noqa: ANN401 - JSON
         try:
-            answer = self._client.send(request)
+            with contextlib.closing(self._client.send(request, stream=True)) as answer:
+                return _read(answer, self._content(answer))
         except httpx.RequestError as error:
             self._doubt()
             raise _Unanswered(_reason(error), again=True) from error
-        return _read(answer)
 
-    def _listen(self, request: httpx.Request, progress: Callable[..., None]) -> Any:  # noqa: ANN401 - JSON
+    def _content(self, answer: httpx.Response) -> bytes:
+        """Return the body of an answer, which comes within the time that one waits for its beginning."""
+        return b"".join(self._pieces(answer, answer.request.extensions["timeout"]["read"], _MOST_BYTES))
+
+    def _pieces(self, answer: httpx.Response, seconds: float, most: int) -> Iterator[bytes]:
+        """Yield a body as it comes: no more than `most` bytes of it, and not for ever."""
+        coding = answer.headers.get("content-encoding", "identity")
+        if coding != "identity":
+            raise _Unanswered(
+                f"sends {quote_value(coding)}, which was not asked for; let no proxy do so", again=False
+            )
+        began, size = self._clock(), 0
+        for piece in answer.iter_bytes():
+            size += len(piece)
+            if size > most:
+                raise _Unanswered(f"sends more than {most:,} bytes; check the address", again=False)
+            if self._clock() - began > seconds + size / _BYTES_A_SECOND:
+                raise _Unanswered("sends its answer too slowly to wait for; look at its log", again=False)
+            yield piece
+
+    def _listen(self, request: httpx.Request, reports: Reports, progress: Callable[..., None]) -> Any:  # noqa: ANN401
         """Follow long work to its answer; it is begun once, so that a stream that breaks is not tried again."""
         event, sent = dict[str, str](), False
         try:
             with contextlib.closing(self._client.send(request, stream=True)) as answer:
                 sent = answer.is_success
                 if not sent:
-                    answer.read()
-                    return _read(answer)
-                for line in answer.iter_lines():
+                    return _read(answer, self._content(answer))
+                for line in _lines(self._pieces(answer, _WORK_S, _MOST_BYTES)):
                     name, _, value = line.partition(": ")
                     if line:
                         event[name] = value
                     elif "data" in event:  # an event is whole when an empty line ends it
-                        told, event = _read_event(event), {}
+                        told, event = _read_event(event, reports), {}
                         if told[0] != "progress":
                             return _result(*told)
                         progress(*told[1].values())
@@ -258,40 +287,59 @@ def _reason(error: httpx.RequestError) -> str:
 # ----------------------------------------------------------------------------------------------------- answers
 
 
-def _read(answer: httpx.Response) -> Any:  # noqa: ANN401 - JSON
+def _read(answer: httpx.Response, content: bytes) -> Any:  # noqa: ANN401 - JSON
     """Return what the server answered, or raise what it tells of."""
     if not answer.is_success:
-        raise _problem(answer)
+        raise _problem(answer, content)
     try:
-        return json.loads(answer.content)
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _Unanswered(f"{_describe(answer)}, which is not JSON; check the address", again=False) from error
+        raise _Unanswered(
+            f"{_describe(answer, content)}, which is not JSON; check the address", again=False
+        ) from error
 
 
-def _problem(answer: httpx.Response) -> Exception:
+def _problem(answer: httpx.Response, content: bytes) -> Exception:
     """Return what went wrong: the error of the memory there, or that the server has no answer for now."""
     try:
-        told = json.loads(answer.content)
+        told = json.loads(content)
     except (ValueError, RecursionError):
         told = None
     again = answer.status_code in _COME_AGAIN
     if not isinstance(told, Mapping) or "error" not in told:
-        return _Unanswered(f"{_describe(answer)}; look at its log", again=again)
+        return _Unanswered(f"{_describe(answer, content)}; look at its log", again=again)
     error, after = error_of(told), answer.headers.get("retry-after", "")
     if not again or not isinstance(error, ServerError):
         return error
     return _Unanswered(str(error), again=True, after=float(after) if after.isdecimal() else 0.0, busy=error)
 
 
-def _describe(answer: httpx.Response) -> str:
-    return f"answers with HTTP {answer.status_code} and {quote_value(answer.text)}"
+def _read_report(header: str) -> dict[str, Any]:
+    """Return what an export holds; its length is read to the byte, so that it has to be a number."""
+    told = json.loads(header)
+    return {**told, "bytes": index(told["bytes"])}
 
 
-def _read_event(event: Mapping[str, str]) -> tuple[str | None, Any]:
+def _describe(answer: httpx.Response, content: bytes) -> str:
+    return f"answers with HTTP {answer.status_code} and {quote_value(content.decode('utf-8', 'replace'))}"
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream, each as soon as it has ended."""
+    held = bytearray()
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        held += first
+        for other in others:
+            yield held.decode("utf-8", "replace").removesuffix("\r")
+            held = bytearray(other)
+
+
+def _read_event(event: Mapping[str, str], reports: Reports) -> tuple[str | None, Any]:
     name = event.get("event")
     with contextlib.suppress(ValueError, RecursionError):
         told = json.loads(event["data"])
-        if name == "result" or isinstance(told, Mapping):
+        if name == "result" or (isinstance(told, Mapping) and (name != "progress" or (*told,) == reports)):
             return name, told
     raise _Unanswered(f"sends {quote_value(event['data'])}, which is no event of Holdfast's; {_LOOK}", again=False)
 

@@ -26,6 +26,7 @@ from holdfast.store.queries import DocumentQuery
 from holdfast.text.tokens import TokenCounter
 from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, WriteResult
 from holdfast.types.contexts import Rules
+from holdfast.types.outcomes import Progress
 from holdfast.values import dataclass
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class IngestContext:
     counter: TokenCounter
     now: datetime
     redact: Redact | None = None
+    progress: Progress = lambda _done, _of: None
 
     def clean(self, body: bytes) -> bytes:
         """Return a text's bytes without what must not be kept; bytes that are no text are left to their reader."""
@@ -112,8 +114,9 @@ def write_units(desk: IngestContext, document: Document, units: Sequence[Unit]) 
     gone = _gone(desk, document, {unit.id for unit in units})
     # Nobody gave a time: a part that says what it said before is the same unit, not a new version.
     drafts = [Draft(unit, desk.analyse, id_given=True, document=document.name) for unit in (*units, *gone)]
+    desk.progress(0, len(drafts))
     written = desk.store.put(drafts) if drafts else []
-    embed_all(written_units(drafts, written), desk.store, desk.indexing)
+    embed_all(written_units(drafts, written), desk.store, desk.indexing, desk.progress)
     return written[: len(units)]
 
 
@@ -255,7 +258,8 @@ def _present(desk: IngestContext, kept: Document) -> tuple[Document, str]:
 
 
 def _as_last_read(kept: Document, why: InputError) -> str:
-    return f"{kept.name} is used as it was last read: {why}"
+    told = str(why).replace(quote_value(kept.path), quote_value(kept.name))  # who asks may not know of our folders
+    return f"{kept.name} is used as it was last read: {told}"
 
 
 def _ended(kept: Document, how: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import stat
@@ -84,7 +85,10 @@ def read_file(path: Path, most: int) -> bytes:
 
 def read_all(file: BinaryIO, most: int) -> bytes:
     """Return all bytes of an open file; of one that grows meanwhile, one byte more than may be."""
-    return file.read(most + 1)
+    raw: bytes | None = file.read(most + 1)
+    if raw is None:  # it is regular by its kind, as /proc/kmsg is, and would let a reader wait
+        raise BlockingIOError(errno.EAGAIN, "it has nothing to read now")
+    return raw
 
 
 def _refuse_unreadable(path: Path, found: os.stat_result, most: int) -> None:

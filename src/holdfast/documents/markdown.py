@@ -236,7 +236,7 @@ def _blocks(text: str, parsed: _Parsed) -> Iterator[Block]:
         before, marker = marker, _marker(parsed, run)
         group += marker != before
         ends = (len(line.rstrip("\r\n")) for line in parsed.lines[run.first : run.end])
-        places = [(start, start + end) for start, end in zip(starts[run.first :], ends, strict=False)]
+        places = [(start, start + end) for start, end in zip(starts[run.first : run.end], ends, strict=True)]
         kind: Any = {"front_matter": "record", "html": "paragraph"}.get(run.kind, run.kind)
         title = parsed.words(run) if run.kind == "heading" else ""
         if not _is_hidden(parsed, run):

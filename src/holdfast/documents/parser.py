@@ -63,7 +63,9 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
     media_type = kind_of(name, body)
     sha256 = hashlib.sha256(body).hexdigest()
     if media_type in RECORDS:
-        return _read_records(name, media_type, sha256, decode(name, body), tuple(relations))
+        return _checked(
+            _read_records(name, media_type, sha256, decode(name, body), tuple(relations)), limits.max_units
+        )
     source, extract, links = _read_extract(name, body, media_type, limits)
     if not extract.blocks:
         raise InputError(
@@ -74,7 +76,16 @@ def read_source(name: str, body: bytes, *, limits: SourceLimits = _DEFAULTS, rel
             f"{quote_value(name)} holds {len(extract.text):,} characters, more than {limits.max_bytes:,}; split it"
         )
     sections, pieces = divide(source, extract.blocks, extract.at)
-    return Source(name, media_type, sha256, source.text, sections, pieces, links)
+    return _checked(Source(name, media_type, sha256, source.text, sections, pieces, links), limits.max_units)
+
+
+def _checked(source: Source, most: int) -> Source:
+    """Return a source unless it makes more units than one may."""
+    if len(source.pieces) > most:
+        raise InputError(
+            f"{quote_value(source.name)} makes {len(source.pieces):,} units, more than {most:,}; split it"
+        )
+    return source
 
 
 # Files of records: what they hold is not cut.

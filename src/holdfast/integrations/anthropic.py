@@ -52,9 +52,11 @@ class MemoryFiles:
             "view": self.view, "create": self.create, "str_replace": self.str_replace, "insert": self.insert,
             "delete": self.delete, "rename": self.rename,
         }  # fmt: skip
+        if not isinstance(command, Mapping):
+            raise InputError(f"{quote_value(command)} is no command; give the `input` of a tool call")
         given = {name: value for name, value in command.items() if value is not None}
         name = given.pop("command", None)
-        if name not in verbs:
+        if not isinstance(name, str) or name not in verbs:
             raise InputError(f"there is no command {quote_value(name)}; use one of {', '.join(verbs)}")
         try:
             called = inspect.signature(verbs[name]).bind(**given)
@@ -87,7 +89,7 @@ class MemoryFiles:
     def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         """Replace a text that is in a file exactly once."""
         unit, content = self._file(path)
-        places = [*_occurrences(content, old_str)]
+        places = [*_occurrences(content, _check_text("old_str", old_str))]
         if not places:
             raise InputError(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
         if len(places) > 1:
@@ -279,10 +281,18 @@ def _numbered_file(path: str, content: str, wanted: Sequence[int] | None) -> str
     lines = content.split("\n")
     if len(lines) > _MOST_LINES:
         raise InputError(f"File {path} exceeds maximum line limit of {_MOST_LINES:,} lines.")
-    first, last = wanted if wanted and len(wanted) == 2 else (1, -1)
+    first, last = _check_range(wanted)
     first = max(1, first)
     shown_lines = lines[first - 1 : None if last == -1 else last]
     return f"Here's the content of {path} with line numbers:\n{_numbered(shown_lines, first)}"
+
+
+def _check_range(wanted: object) -> tuple[int, int]:
+    if not wanted:
+        return 1, -1
+    if isinstance(wanted, list | tuple) and [*map(type, wanted)] == [int, int]:
+        return wanted[0], wanted[1]
+    raise InputError(f"view_range = {quote_value(wanted)} is no range; give the first and the last line, as [1, 20]")
 
 
 # --------------------------------------------------------------------------------------------------------------- SDK

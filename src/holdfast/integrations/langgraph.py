@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.arguments import OwnerOptions
-from holdfast.errors import FilterError, NotFoundError, quote_value
+from holdfast.errors import FilterError, InputError, NotFoundError, quote_value
 from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing_package, open_memory
 from holdfast.types import JSON, Unit, digest
 
@@ -131,7 +131,7 @@ class HoldfastStore(BaseStore):
     def _refresh(self, units: Iterable[Unit]) -> None:
         for unit in units:
             if (minutes := unit.metadata["langgraph"].get("ttl")) is not None:
-                self.memory.update(unit.id, ttl=timedelta(minutes=minutes), **self._owner)
+                self.memory.update(unit.id, ttl=_lifetime(minutes), **self._owner)
 
     # ------------------------------------------------------------------------------------------------- writing
 
@@ -141,7 +141,7 @@ class HoldfastStore(BaseStore):
             if op.value is not None:
                 by_lifetime.setdefault(op.ttl, []).append(self._as_unit(place, op))
         for minutes, units in by_lifetime.items():
-            lifetime = None if minutes is None else timedelta(minutes=minutes)
+            lifetime = None if minutes is None else _lifetime(minutes)
             self.memory.remember(units, ttl=lifetime, scope="user", **self._owner)
         gone = [unit.id for place, op in puts.items() if op.value is None and (unit := self._find(_name(place)))]
         if gone:  # together: to erase for good takes longer the larger the store is
@@ -200,6 +200,13 @@ def _named_words(name: str, value: JSON) -> list[str]:
     return texts if isinstance(value, str | Mapping | list | tuple) else [f"{name}: {text}" for text in texts]
 
 
+def _lifetime(minutes: object) -> timedelta:
+    try:
+        return timedelta(minutes=minutes)  # type: ignore[arg-type]  # says itself what it does not take
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"ttl = {quote_value(minutes)} is no number of minutes; give one") from error
+
+
 def _within(prefix: Iterable[str]) -> JSON:
     """Return the filter of a namespace and all that are in it."""
     path = _END.join((*prefix, ""))
@@ -209,6 +216,8 @@ def _within(prefix: Iterable[str]) -> JSON:
 def _conditions(wanted: Mapping[str, Any], inside: tuple[str, ...]) -> list[JSON]:
     """Return the filters that LangGraph's `filter` on a value is."""
     found: list[JSON] = []
+    if not isinstance(wanted, Mapping):
+        raise FilterError(f"{quote_value(wanted)} is no filter; give a dict of keys and values")
     for name, value in wanted.items():
         if not isinstance(name, str) or not name or "." in name:
             raise FilterError(
@@ -218,7 +227,7 @@ def _conditions(wanted: Mapping[str, Any], inside: tuple[str, ...]) -> list[JSON
         path = ".".join(("metadata", "langgraph", "value", *place))
         if not isinstance(value, Mapping):
             found.append({path: value})
-        elif any(operator.startswith("$") for operator in value):
+        elif any(str(operator).startswith("$") for operator in value):
             found += [{path: {_operator(name, operator): operand}} for operator, operand in value.items()]
         else:
             found += _conditions(value, place)

@@ -75,7 +75,7 @@ class Memory:
         """
         del infer, memory_type, prompt, llm  # there is no model to ask
         ids = _check_ids({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
-        said = [messages] if isinstance(messages, str | Mapping) else list(messages)
+        said = [messages] if isinstance(messages, str | Mapping) else [*_check("messages", messages, Sequence)]
         said = [one for one in said if not isinstance(one, Mapping) or one.get("role") != "system"]
         if not said:
             return {"results": []}
@@ -113,7 +113,7 @@ class Memory:
             query, user=owner, limit=_first(top_k, limit), filters=wanted, explain=explain,
             reference_time=_moment(reference_date), current_only=not show_expired,
         )  # fmt: skip
-        bar = threshold or 0.0
+        bar = _check("threshold", threshold or 0.0, (int, float))
         return {"results": [_found(owner, hit, explain=explain) for hit in hits if hit.score >= bar]}
 
     def get(self, memory_id: str) -> Result | None:
@@ -145,7 +145,7 @@ class Memory:
         if (words := text if text is not None else data) is not None:
             changes["text"] = words
         if metadata is not None:
-            changes["metadata"] = {**self._known(memory_id).metadata, **metadata}
+            changes["metadata"] = {**self._known(memory_id).metadata, **_check("metadata", metadata, Mapping)}
         if expiration_date is not _UNSET:
             changes["valid_to"] = _end_of(expiration_date)
         if not changes:
@@ -321,6 +321,13 @@ def _read_config(config: object) -> tuple[str | Path | None, str | None]:
     return own.get("path"), own.get("token")
 
 
+def _check(name: str, value: Any, kind: Any) -> Any:  # noqa: ANN401 - whatever a caller gives
+    """Return an argument of a kind: mem0's callers have no types."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InputError(f"{name} = {quote_value(value)} is not understood; give it as mem0 takes it")
+    return value
+
+
 def _check_ids(ids: Mapping[str, object]) -> dict[str, str | None]:
     """Return the ids as text; one is needed."""
     checked = {name: None if value is None else str(value).strip() for name, value in ids.items()}
@@ -335,7 +342,7 @@ def _check_ids(ids: Mapping[str, object]) -> dict[str, str | None]:
 def _read_filters(filters: Filters | None, ids: Mapping[str, object]) -> tuple[str, Filters | None]:
     """Return whose memory is asked, and the filter in Holdfast's words."""
     named, conditions = {name: value for name, value in ids.items() if value is not None}, []
-    for one in _flat(filters or {}):
+    for one in _flat(_check("filters", filters or {}, Mapping)):
         [(key, value)] = one.items()
         if key in _IDS and not isinstance(value, Mapping) and value != "*":
             if named.setdefault(key, value) != value:
@@ -393,9 +400,12 @@ def _first(top_k: int | None, limit: int | None) -> int:
 
 
 def _moment(value: object) -> Any:  # noqa: ANN401 - whatever `at` takes; it says what it does not
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    try:
         return datetime.fromtimestamp(value, UTC)
-    return value
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{quote_value(value)} is no time in seconds since 1970; give one") from error
 
 
 def _end_of(day: object) -> datetime | None:
@@ -404,6 +414,6 @@ def _end_of(day: object) -> datetime | None:
         return None
     try:
         read = day if isinstance(day, date) else date.fromisoformat(str(day))
-    except ValueError as error:
+        return datetime.fromisoformat(f"{read.isoformat()[:10]}T00:00:00+00:00") + timedelta(days=1)
+    except (ValueError, OverflowError) as error:  # there is no day behind the last one
         raise InputError(f"expiration_date = {quote_value(day)} is not a day; give one as 2026-12-31") from error
-    return datetime.fromisoformat(f"{read.isoformat()[:10]}T00:00:00+00:00") + timedelta(days=1)

@@ -22,7 +22,7 @@ from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.text.words import regex
 from holdfast.types import Gate, Stats, Unit, is_piece
-from holdfast.types.outcomes import ClaimedUnits
+from holdfast.types.outcomes import ClaimedUnits, Progress
 from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
@@ -289,10 +289,13 @@ def text_to_embed(unit: Unit) -> str:
     return f"{unit.topic.rpartition(' › ')[2]} {opening}".strip()
 
 
-def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> dict[str, Gate]:
+def embed_all(
+    units: Sequence[Unit], store: Store, indexing: EmbeddingPlan, progress: Progress = lambda _done, _of: None
+) -> dict[str, Gate]:
     """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
     gates: dict[str, Gate] = {}
     for start in range(0, len(units), _EMBEDDED_TOGETHER):
+        progress(start, len(units))
         gates |= embed(units[start : start + _EMBEDDED_TOGETHER], store, indexing).gates
     return gates
 

@@ -16,6 +16,8 @@ from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
 
+# Documents that an error names: enough to see which was meant.
+_MOST_NAMED = 20
 # Before anything expires: whoever forgets means what has expired too.
 _BEFORE_EXPIRY = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -141,8 +143,9 @@ def _document(store: Store, view: View, name: str) -> ErasureTargets:
     if not kept and past:  # its file was deleted: its units have ended, and are kept
         return ErasureTargets(past, ())
     if not kept:
-        names = ", ".join(known) or "none"
-        raise NotFoundError(f"there is no document {quote_value(name)}; there is {names}")
+        names = ", ".join(map(quote_value, known[:_MOST_NAMED])) or "none"
+        more = f" and {len(known) - _MOST_NAMED:,} others" if len(known) > _MOST_NAMED else ""
+        raise NotFoundError(f"there is no document {quote_value(name)}; there is {names}{more}")
     document = next((one for one in kept if one.user is not None), kept[0])
     return ErasureTargets(_parts(store, view, document), (document,), everyones=document.user is None)
 

@@ -14,23 +14,24 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from holdfast.arguments import make_view
-from holdfast.errors import AccessError, InputError, NotFoundError, StoreError, quote_value
+from holdfast.errors import AccessError, HoldfastError, InputError, NotFoundError, StoreError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.openers import is_database
 from holdfast.settings.loading import user_folder
 from holdfast.store.contract import read_once
 from holdfast.store.postgres.address import read_address
-from holdfast.types import Document, Unit
+from holdfast.types import Document, Erasure, Stats, Unit
 from holdfast.values import dataclass
 from holdfast.why import NAMING_OTHERS
 
@@ -38,6 +39,7 @@ _PREFIX = "hf_"
 _RANDOM_BYTES = 32
 _PRIVATE = 0o600
 _WRITTEN_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_FAULT_OF_SERVER = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,25 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 def answer_for(caller: Caller) -> None:
     """Let answers of this thread name other users to those alone who may know of them."""
     NAMING_OTHERS.set(caller.user is None)
+
+
+# The folders in front of a file: behind a quote up to the last slash inside of it, elsewhere without spaces.
+_FOLDERS = re.compile(r"(?<=')/[^':…]*/|(?<![\w:/.'])/(?:[^\s/'\"]+/)+")
+
+
+def without_folders(error: HoldfastError) -> HoldfastError:
+    """Return what went wrong in the server without where its files lie: that is nothing for callers with tokens."""
+    return type(error)(_FOLDERS.sub("", str(error))) if error.status >= _FAULT_OF_SERVER else error
+
+
+def without_place(found: object) -> object:
+    """Return a result that names files of the store without where they lie."""
+    if isinstance(found, Stats):
+        return replace(found, location=PurePath(found.location).name)
+    if isinstance(found, Erasure):
+        files, outside = (tuple(PurePath(one).name for one in told) for told in (found.files, found.outside))
+        return replace(found, files=files, outside=outside, reason=_FOLDERS.sub("", found.reason))
+    return found
 
 
 def authorise(memory: Memory, verb: str, arguments: Mapping[str, Any]) -> None:

@@ -25,11 +25,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, quote_value
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, Tokens, answer_for, authorise
+from holdfast.server.access import Caller, Tokens, answer_for, authorise, without_folders, without_place
 from holdfast.server.host import HOST_VERBS
 from holdfast.server.inspector.site import Site
 from holdfast.server.limits import (
     IdempotencyKeys,
+    Job,
     Rate,
     Refused,
     ServerMetrics,
@@ -38,6 +39,7 @@ from holdfast.server.limits import (
     Work,
     read_body,
     read_json,
+    welcome,
 )
 from holdfast.server.openapi import describe, draw_page
 from holdfast.verbs import (
@@ -68,6 +70,8 @@ _NOBODY = "holdfast:ready"
 _SLASH = "\ud800"
 # To read more than this as JSON takes so long that others would wait for it.
 _SOON_READ = 65_536
+# Threads for long work: one for each caller needs two.
+_LEAST_LONG = 2
 
 
 class HttpServer:
@@ -77,8 +81,10 @@ class HttpServer:
         self.memory, self.settings, self.tokens = memory, settings, tokens
         self._guarded = False
         self._quick = Work(settings.work, settings.waiting, "work")
-        self._long = Work(max(1, settings.work // 2), settings.waiting, "long")
+        self._long = Work(max(_LEAST_LONG, settings.work // 2), settings.waiting, "long", spare=True)
+        self._erasing = Work(1, settings.waiting, "forget")  # what is to go waits for no document
         self._rate, self._keys, self._metrics = Rate(settings.rate), IdempotencyKeys(settings), ServerMetrics()
+        self._wrong = Rate(settings.guesses)
         self._loaded: asyncio.Future[object] | None = None
         document = describe(__version__, ROUTED)
         self._document, self._page = json.dumps(document), draw_page(document)
@@ -105,13 +111,10 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def _live(self, _: Starlette) -> AsyncIterator[None]:
-        self._loaded = self._long.start(lambda: self.memory.search("ready", user=_NOBODY))
+        self._loaded = self._long.run("", lambda: self.memory.search("ready", user=_NOBODY))
         yield
-        await asyncio.to_thread(self._finish)
-
-    def _finish(self) -> None:
-        self._quick.finish()
-        self._long.finish()
+        for kind in (self._quick, self._long, self._erasing):
+            await kind.finish()
 
     # ------------------------------------------------------------------------------------------- who may enter
 
@@ -144,32 +147,40 @@ class HttpServer:
 
     def _admit(self, request: Request) -> Caller:
         if not self.asks_for_tokens():
+            welcome(request.scope)
             return Caller()
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         if kind.casefold() != "bearer" or not secret.strip():
             lacking = AccessError("a token is needed: send Authorization: Bearer …, made with holdfast token add")
             raise Refused(lacking, 401, {"WWW-Authenticate": "Bearer"})
         try:
-            return self.identify(secret.strip())
+            caller = self.identify(secret.strip())
         except AccessError as error:
             raise Refused(error, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'}) from error
+        welcome(request.scope)
+        return caller
 
     def identify(self, secret: str) -> Caller:
         """Return who shows a token.
 
         Raises:
             AccessError: it is none of this store's, or was revoked.
+            Refused: that, and too many of those were shown lately.
         """
         if self.tokens is None:
             return Caller()
-        token = self.tokens.find(secret)
+        try:
+            token = self.tokens.find(secret)
+        except AccessError:
+            self._wrong.take("")  # all who guess together
+            raise
         return Caller(token.name, token.tenant, token.user)
 
     # -------------------------------------------------------------------------------------------- for the pages
 
-    def work(self, call: Callable[[], T]) -> asyncio.Future[T]:
+    def work(self, caller: str, call: Callable[[], T]) -> asyncio.Future[T]:
         """Begin a piece of quick work."""
-        return self._quick.start(call)
+        return self._quick.run(caller, call)
 
     def take(self, caller: str) -> None:
         """Count one request of a caller, or send it away."""
@@ -187,76 +198,79 @@ class HttpServer:
         caller = self._admit(request)
         self._rate.take(caller.name)
         try:
-            body = await read_body(request.stream(), request.headers.get("content-length"), self.settings)
+            said, how = request.headers.get("content-length"), self.settings
+            body = await read_body(request.stream(), said, how.body_bytes, how.body_seconds)
         except ClientDisconnect as error:
             raise Refused(InputError("the caller went away before the body was there"), 400) from error
         query = dict(request.query_params)
         full = not verb.brief or _choose_detail(query.pop("detail", "brief")) == "full"
         read = partial(_read_arguments, verb, request, query, body)
-        arguments = read() if verb.raw or len(body) <= _SOON_READ else await self._quick.start(read)
+        arguments = read() if verb.raw or len(body) <= _SOON_READ else await self._quick.run(caller.name, read)
         _bind(verb, arguments, caller)
         for said in (arguments.get("content"), arguments.get("messages")):
             if isinstance(said, list) and len(said) > self.settings.batch:
                 many = f"{len(said):,} messages at once; the most is {self.settings.batch:,}: send them in parts"
                 raise Refused(InputError(many), 413)
         if caller.user is not None and verb.writes:
-            await self._quick.start(partial(authorise, self.memory, verb.name, arguments))
-        if verb.reports is not None and _EVENTS in request.headers.get("accept", ""):
-            told = self._stream(verb, arguments, request.scope["holdfast.id"], caller, full=full)
-            return StreamingResponse(told, media_type=_EVENTS)
+            await self._quick.run(caller.name, partial(authorise, self.memory, verb.name, arguments))
         if verb.streams:
             return await self._send_file(verb, arguments, caller)
-        work = self._quick if verb.reports is None else self._long
-        call = partial(_call, self.memory, verb, arguments, caller, full)
+        begin = partial(self._begin, verb, arguments, caller, full=full)
         key = request.headers.get("idempotency-key")
         if key is None or not verb.writes:
-            return Response(await asyncio.shield(work.start(call)), media_type="application/json")
-        asked = json.dumps([verb.name, full, {name: repr(value) for name, value in arguments.items()}]).encode()
+            job = begin()
+        else:
+            asked = json.dumps([verb.name, full, {name: repr(value) for name, value in arguments.items()}]).encode()
+            owner = json.dumps([caller.name, arguments.get("tenant"), arguments.get("user")])
+            job = self._keys.once(owner, key, asked, begin)
+        if verb.reports is None:
+            return Response(await asyncio.shield(job.answer), media_type="application/json")
+        if _EVENTS in request.headers.get("accept", ""):
+            return StreamingResponse(self._stream(job, request.scope["holdfast.id"]), media_type=_EVENTS)
+        return Response(await _hear(job, request), media_type="application/json")
 
-        async def work_once() -> bytes:
-            return await work.start(call)
-
-        owner = json.dumps([caller.name, arguments.get("tenant"), arguments.get("user")])
-        return Response(await self._keys.once(owner, key, asked, work_once), media_type="application/json")
-
-    async def _stream(
-        self, verb: Verb, arguments: dict[str, Any], request_id: str, caller: Caller, *, full: bool
-    ) -> AsyncIterator[bytes]:
-        """Tell how far long work is, then its answer. A reader who is slow misses reports, never the answer."""
-        loop, news, last = asyncio.get_running_loop(), asyncio.Event(), [""]
+    def _begin(self, verb: Verb, arguments: dict[str, Any], caller: Caller, *, full: bool) -> Job[bytes]:
+        """Begin to call a verb. Long work ends when its caller goes away; what is to be erased is erased whole."""
+        erases = verb.name == "forget"
+        job = Job[bytes](caller.name, may_end="progress" in verb.kept and not erases)
 
         def report(*values: object) -> None:
-            last[0] = json.dumps(dict(zip(verb.reports or (), values, strict=True)))
-            loop.call_soon_threadsafe(news.set)
+            told = dict(zip(verb.reports or (), values, strict=True))
+            if verb.raw and int(str(told["of"])) > self.settings.units:
+                many = f"{told['of']:,} units at once; the most is {self.settings.units:,}: send them in parts"
+                raise InputError(many)
+            job.report(json.dumps(told))
 
         listening = {"progress": report} if "progress" in verb.kept else {}
-        try:
-            done = self._long.start(partial(_call, self.memory, verb, arguments | listening, caller, full))
-        except Refused as refused:
-            yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
-            return
-        done.add_done_callback(lambda _: news.set())
-        while not done.done():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), _SILENCE)
-            news.clear()
-            text, last[0] = last[0], ""
-            yield _event("progress", text) if text else b": working\n\n"
-        error = done.exception()
-        if error is None:
-            yield _event("result", done.result().decode())
-        elif isinstance(error, HoldfastError):
-            yield _event("problem", json.dumps(problem_of(error)))
-        else:
-            log.error("%s failed", request_id, exc_info=error)
-            yield _event("problem", json.dumps(problem_of(_DEFECT)))
+        kind = self._erasing if erases else self._quick if verb.reports is None else self._long
+        return kind.start(job, partial(_call, self.memory, verb, arguments | listening, caller, full))
+
+    async def _stream(self, job: Job[bytes], request_id: str) -> AsyncIterator[bytes]:
+        """Tell how far long work is, then its answer. A reader who is slow misses reports, never the answer."""
+        with job.wanted():
+            told = ""
+            while not job.answer.done():
+                if job.said == told:
+                    await asyncio.wait({job.answer, job.news}, timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+                yield _event("progress", job.said) if job.said != told else b": working\n\n"
+                told = job.said
+            try:
+                yield _event("result", job.answer.result().decode())
+            except Refused as refused:
+                yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
+            except HoldfastError as error:
+                found = without_folders(error) if self.asks_for_tokens() else error
+                yield _event("problem", json.dumps(problem_of(found)))
+            except Exception:
+                log.exception("%s failed", request_id)
+                yield _event("problem", json.dumps(problem_of(_DEFECT)))
 
     async def _send_file(self, verb: Verb, arguments: dict[str, Any], caller: Caller) -> Response:
         """Send what a verb writes; all of it is written before it is sent, so that no reader holds a store up."""
         spool = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115 - closed by whoever has read it
         try:
             call = partial(_call, self.memory, verb, arguments | {"target": spool}, caller, full=True)
-            report = await asyncio.shield(self._long.start(call))
+            report = await asyncio.shield(self._long.run(caller.name, call))
         except BaseException:
             spool.close()
             raise
@@ -274,13 +288,16 @@ class HttpServer:
         if self._loaded is None or not self._loaded.done():
             raise Refused(ServerError("the store and the embedder are being loaded"), headers={"Retry-After": "1"})
         self._loaded.result()
-        await self._quick.start(partial(self.memory.stats, user=_NOBODY))
+        await self._quick.run("", partial(self.memory.stats, user=_NOBODY))
         return JSONResponse({"status": "ready", "version": __version__})
 
     async def _say_metrics(self, request: Request) -> Response:
         self._admit(request)
-        gauges: dict[str, float] = {"working": self._quick.taken, "working_long": self._long.taken}
-        return PlainTextResponse(self._metrics.write(gauges), media_type="text/plain; version=0.0.4")
+        gauges = {"working": self._quick, "working_long": self._long, "working_forget": self._erasing}
+        return PlainTextResponse(
+            self._metrics.write({name: kind.taken for name, kind in gauges.items()}),
+            media_type="text/plain; version=0.0.4",
+        )
 
     async def _show_document(self, _: Request) -> Response:
         return Response(self._document, media_type="application/json")
@@ -311,6 +328,7 @@ class RequestGuard:
         segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
         path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
         scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
+        scope["holdfast.guarded"] = self._door.asks_for_tokens()
         started, status = time.monotonic(), 0
 
         async def send_on(message: Message) -> None:
@@ -356,6 +374,18 @@ def _read_arguments(verb: Verb, request: Request, query: dict[str, str], body: b
     return arguments
 
 
+async def _hear(job: Job[bytes], request: Request) -> bytes:
+    """Return the answer of long work, unless the caller goes away before it is there."""
+    with job.wanted():
+        left = asyncio.ensure_future(request.receive())  # behind the body comes nothing else
+        either: set[asyncio.Future[Any]] = {job.answer, left}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
+        if not job.answer.done():
+            raise Refused(InputError("the caller went away before the answer was there"), 400)
+        return job.answer.result()
+
+
 def _read_text(body: bytes) -> str:
     try:
         return body.decode("utf-8")
@@ -389,7 +419,7 @@ def _call(memory: Memory, verb: Verb, arguments: dict[str, Any], caller: Caller,
     """Call the verb and write its answer: all of it in a thread of the pool."""
     call = getattr(memory, verb.name) if verb.function is None else partial(verb.function, memory)
     answer_for(caller)
-    found = call(**arguments)
+    found = call(**arguments) if caller.tenant is None else without_place(call(**arguments))
     return json.dumps(encode(verb.result, found, full=full), allow_nan=False).encode("ascii")
 
 
@@ -422,6 +452,9 @@ def _problem(
 async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
     if isinstance(error, Refused):
         return _problem(request.scope["holdfast.id"], error.error, error.status, error.headers)
+    if request.scope["holdfast.guarded"] and error.status >= _DEFECT.status:
+        log.error("%s failed: %s", request.scope["holdfast.id"], error)
+        error = without_folders(error)
     return _problem(request.scope["holdfast.id"], error)
 
 

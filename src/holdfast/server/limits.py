@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import math
@@ -10,15 +11,18 @@ import re
 import time
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
 
 from holdfast.errors import HoldfastError, InputError, ServerError, quote_value
 from holdfast.types import JSON
 from holdfast.values import dataclass
 
 T = TypeVar("T")
+# Where a request has what keeps its connection.
+WELCOME = "holdfast.welcome"
 # People do not nest deeper; the checks of `Memory` allow metadata of 32 levels, inside of messages of a few.
 _MAX_DEPTH = 64
 # A key is an id of the caller's; longer ones are texts.
@@ -26,6 +30,8 @@ _KEY = re.compile(r"[!-~]{1,256}")
 _NESTING = re.compile(rb"[\[{]")
 # More than any words and any batch have; many millions of empty lists would keep everybody waiting for a minute.
 _MOST_COMMAS = 1_000_000
+# How often a server that ends looks whether all work is done.
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +39,12 @@ class ServerSettings:
     """How one server listens, and how much it takes on.
 
     Without tokens it listens on loopback or a socket file alone. `rate` is how many requests a caller may make in a
-    second, with as many at once; `work` how many requests are worked on at a time, of long work half as many, and
-    `waiting` how many more wait for their turn before others are sent away. `pages` alone are for people, without the
-    routes for programs; they show `user` first, and erase only when they may `write`.
+    second, with as many at once; `work` how many requests are worked on at a time, of long work half as many (two at
+    least, and one for each caller), and `waiting` how many more wait for their turn before others are sent away.
+    A body may hold `units` units: at about a millisecond each, long work is over within a minute or two. Of
+    connections that have shown no token (or, without tokens, asked for nothing), `strangers` are kept: the oldest is
+    closed for the next. Wrong tokens may be shown `guesses` times a second, by all callers together. `pages` alone
+    are for people, without the routes for programs; they show `user` first, and erase only when they may `write`.
     """
 
     host: str = "127.0.0.1"
@@ -43,6 +52,9 @@ class ServerSettings:
     unix: str = ""
     body_bytes: int = 17 * 1_048_576  # the largest document, and what is said about it
     batch: int = 10_000
+    units: int = 50_000
+    strangers: int = 256
+    guesses: float = 10.0
     rate: float = 1_000.0
     work: int = 4
     waiting: int = 64
@@ -75,28 +87,34 @@ def _come_again(message: str, status: int, seconds: float) -> Refused:
     return Refused(ServerError(message), status, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
+def welcome(scope: MutableMapping[str, Any]) -> None:
+    """Keep the connection of a caller who was let in, however many others there are."""
+    keep: Callable[[], None] = scope.get(WELCOME, lambda: None)
+    keep()
+
+
 # ----------------------------------------------------------------------------------------------------- bodies
 
 
-async def read_body(chunks: AsyncIterator[bytes], said: str | None, settings: ServerSettings) -> bytes:
+async def read_body(chunks: AsyncIterator[bytes], said: str | None, most: int, seconds: float) -> bytes:
     """Return the body of a request, unless it is too large or comes too slowly; `said` is its Content-Length."""
-    if said is not None and said.isdigit() and int(said) > settings.body_bytes:
-        raise _too_large(int(said), settings)
+    if said is not None and said.isdigit() and int(said) > most:
+        raise _too_large(int(said), most)
     body = bytearray()
     try:
-        async with asyncio.timeout(settings.body_seconds):
+        async with asyncio.timeout(seconds):
             async for chunk in chunks:
                 body += chunk
-                if len(body) > settings.body_bytes:
-                    raise _too_large(len(body), settings)
+                if len(body) > most:
+                    raise _too_large(len(body), most)
     except TimeoutError as error:
-        late = f"the body did not arrive within {settings.body_seconds:g} seconds; send it again"
+        late = f"the body did not arrive within {seconds:g} seconds; send it again"
         raise Refused(InputError(late), 408, {"Connection": "close"}) from error
     return bytes(body)
 
 
-def _too_large(size: int, settings: ServerSettings) -> Refused:
-    message = f"the body has {size:,} bytes or more; the most is {settings.body_bytes:,}: send it in parts"
+def _too_large(size: int, most: int) -> Refused:
+    message = f"the body has {size:,} bytes or more; the most is {most:,}: send it in parts"
     return Refused(InputError(message), 413, {"Connection": "close"})
 
 
@@ -167,38 +185,127 @@ class Rate:
 # -------------------------------------------------------------------------------------------------------- work
 
 
+class Job(Generic[T]):
+    """One piece of work: who asked for it, its answer, and how far it is.
+
+    One that `may_end` ends at its next report, or never begins, when nobody waits for its answer any more.
+    """
+
+    def __init__(self, caller: str, *, may_end: bool = False) -> None:
+        self.caller, self.may_end = caller, may_end
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[T] = self._loop.create_future()
+        self.said, self.news = "", self._loop.create_future()
+        self.begun = self.left = False
+        self._callers = 0
+
+    @contextlib.contextmanager
+    def wanted(self) -> Iterator[None]:
+        """Wait for the answer inside."""
+        self._callers += 1
+        try:
+            yield
+        finally:
+            self._callers -= 1
+            if self.may_end and not self._callers and not self.answer.done():
+                self.left = True
+                if not self.begun:
+                    self.answer.cancel()
+
+    def report(self, said: str) -> None:
+        """Say how far the work is, in its thread.
+
+        Raises:
+            ServerError: nobody waits for it any more.
+        """
+        if self.left:
+            raise ServerError("its caller went away; what is done stays, and the rest is left")
+        self._loop.call_soon_threadsafe(self._tell, said)
+
+    def _tell(self, said: str) -> None:
+        news, self.said, self.news = self.news, said, self._loop.create_future()
+        news.set_result(None)
+
+
 class Work:
     """Threads that call the memory, so that the loop never waits for it; whoever finds too many waiting is sent away.
 
-    Work that has begun is finished: a caller who goes away, or a server that stops, leaves nothing half-written.
+    Of the callers who wait, the one with the fewest pieces under way comes first; of one caller, what waited longest.
+    With `spare`, nobody who has a thread gets the last one: another caller finds it free. When no place is left, the
+    caller who holds the most loses the newest. Work that has begun is finished also when a server stops.
     """
 
-    def __init__(self, threads: int, waiting: int, name: str) -> None:
+    def __init__(self, threads: int, waiting: int, name: str, *, spare: bool = False) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"holdfast-{name}")
-        self._most = threads + waiting
-        self.taken = 0
+        self._threads, self._most, self._spare = threads, threads + waiting, spare and threads > 1
+        self._waiting: list[tuple[Job[Any], Callable[[], Any]]] = []
+        self._running: Counter[str] = Counter()
 
-    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Begin a piece of work.
+    @property
+    def taken(self) -> int:
+        """Return how many pieces are under way or wait."""
+        return self._running.total() + len(self._waiting)
+
+    def start(self, job: Job[T], call: Callable[[], T]) -> Job[T]:
+        """Accept a piece of work; it begins as soon as it is its caller's turn.
 
         Raises:
             Refused: too much is under way already.
         """
         if self.taken >= self._most:
-            raise _come_again(f"{self.taken} requests are under way, as many as may be; come again later", 503, 1.0)
-        self.taken += 1
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        future.add_done_callback(self._count_back)
-        return future
+            self._make_room(job.caller)
+        self._waiting.append((job, call))
+        job.answer.add_done_callback(self._forget)
+        self._begin()
+        return job
 
-    def _count_back(self, future: asyncio.Future[T]) -> None:
-        self.taken -= 1
-        if not future.cancelled():
-            future.exception()  # whoever asked may have gone: nobody else has to hear of it
+    def run(self, caller: str, call: Callable[[], T]) -> asyncio.Future[T]:
+        """Return the answer of a piece of work that is finished whoever waits for it."""
+        return self.start(Job[T](caller), call).answer
 
-    def finish(self) -> None:
-        """Wait until everything that was begun is done."""
-        self._pool.shutdown(wait=True)
+    def _make_room(self, caller: str) -> None:
+        held = self._running + Counter(job.caller for job, _ in self._waiting)
+        full = _come_again(f"{self.taken} requests are under way, as many as may be; come again later", 503, 1.0)
+        most, pieces = held.most_common(1)[0]
+        newest = next((job for job, _ in reversed(self._waiting) if job.caller == most), None)
+        if newest is None or pieces <= held[caller] + 1:
+            raise full
+        newest.answer.set_exception(full)
+        self._drop_answered()
+
+    def _begin(self) -> None:
+        while self._waiting and (idle := self._threads - self._running.total()):
+            place = min(range(len(self._waiting)), key=lambda place: self._running[self._waiting[place][0].caller])
+            if self._spare and idle == 1 and self._running[self._waiting[place][0].caller]:
+                return
+            job, call = self._waiting.pop(place)
+            job.begun = True
+            self._running[job.caller] += 1
+            done = asyncio.get_running_loop().run_in_executor(self._pool, call)
+            done.add_done_callback(partial(self._end, job))
+
+    def _end(self, job: Job[Any], done: asyncio.Future[Any]) -> None:
+        self._running -= Counter([job.caller])
+        if (error := done.exception()) is not None and not job.answer.done():
+            job.answer.set_exception(error)
+        elif not job.answer.done():
+            job.answer.set_result(done.result())
+        self._begin()
+
+    def _forget(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.cancelled():
+            answer.exception()  # whoever asked may have gone: nobody else has to hear of it
+        self._drop_answered()
+
+    def _drop_answered(self) -> None:
+        """Drop what was sent away, or left by its caller, before it began."""
+        self._waiting = [one for one in self._waiting if not one[0].answer.done()]
+
+    async def finish(self) -> None:
+        """Wait until everything that was accepted is done."""
+        while self.taken:
+            await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.to_thread(self._pool.shutdown)
 
 
 # --------------------------------------------------------------------------------------------------------- keys
@@ -212,10 +319,10 @@ class IdempotencyKeys:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._most, self._most_bytes = settings.keys, settings.key_bytes
-        self._known: OrderedDict[tuple[str, str], tuple[bytes, asyncio.Task[bytes]]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[bytes, Job[bytes]]] = OrderedDict()
 
-    async def once(self, owner: str, key: str, request: bytes, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the answer to a request with a key, working for it only when it is new.
+    def once(self, owner: str, key: str, request: bytes, begin: Callable[[], Job[bytes]]) -> Job[bytes]:
+        """Return the work for a request with a key, beginning it only when it is new.
 
         Raises:
             Refused: the key cannot be one, or was given with another request.
@@ -225,28 +332,30 @@ class IdempotencyKeys:
                 InputError(f"an Idempotency-Key has 1 to 256 printable characters, not {quote_value(key)}"), 400
             )
         asked = hashlib.sha256(request).digest()
-        name = (owner, key)
-        if name in self._known:
-            before, task = self._known[name]
-            if before != asked:
-                raise Refused(InputError("this Idempotency-Key was given with another request; make a new one"), 422)
-        else:
-            task = asyncio.ensure_future(work())
-            self._known[name] = (asked, task)
-            task.add_done_callback(lambda done: self._keep(name, done))
-        return await asyncio.shield(task)
+        before, job = self._known.get((owner, key), (asked, None))
+        if before != asked:
+            raise Refused(InputError("this Idempotency-Key was given with another request; make a new one"), 422)
+        if job is None or job.left:
+            job = begin()
+            self._known[owner, key] = (asked, job)
+            job.answer.add_done_callback(lambda _: self._keep((owner, key), job))
+        return job
 
-    def _keep(self, name: tuple[str, str], task: asyncio.Task[bytes]) -> None:
+    def _keep(self, name: tuple[str, str], done: Job[bytes]) -> None:
         """Keep an answer; what failed may be tried again."""
-        if task.cancelled() or task.exception() is not None:
-            self._known.pop(name, None)
-        kept = [(one, task) for one, (_, task) in self._known.items() if task.done() and not task.cancelled()]
-        done = [(one, task.result()) for one, task in kept if task.exception() is None]
-        size = sum(len(answer) for _, answer in done)
-        while done and (len(self._known) > self._most or size > self._most_bytes):
-            oldest, answer = done.pop(0)
-            size -= len(answer)
+        if not _is_kept(done) and self._known.get(name, (b"", None))[1] is done:
+            del self._known[name]
+        answers = [(one, len(job.answer.result())) for one, (_, job) in self._known.items() if _is_kept(job)]
+        size = sum(length for _, length in answers)
+        while answers and (len(self._known) > self._most or size > self._most_bytes):
+            oldest, length = answers.pop(0)
+            size -= length
             del self._known[oldest]
+
+
+def _is_kept(job: Job[bytes]) -> bool:
+    """Return whether work has an answer that is not an error."""
+    return job.answer.done() and not job.answer.cancelled() and job.answer.exception() is None
 
 
 # From a look-up to long work, in seconds.

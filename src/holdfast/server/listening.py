@@ -8,10 +8,14 @@ import errno
 import fcntl
 import ipaddress
 import os
+import signal
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,7 +25,7 @@ from holdfast.memory import Memory
 from holdfast.openers import is_address, is_database
 from holdfast.server.access import Tokens, open_lock, token_file
 from holdfast.server.http import HttpServer
-from holdfast.server.limits import ServerSettings
+from holdfast.server.limits import WELCOME, ServerSettings
 from holdfast.settings import Settings
 
 # After this many seconds of waiting for answers to be read, a stopping server closes connections; work goes on.
@@ -39,15 +43,43 @@ class _Connection(HttpToolsProtocol):
     """A caller who has to say what is wanted, briefly and soon."""
 
     _late: asyncio.TimerHandle | None = None
-    _said = 0
+    _said = _headed = 0
+
+    def __init__(self, *args: Any, strangers: dict[_Connection, None], most: int, **more: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **more)
+        self._strangers, self._most = strangers, most
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
         super().connection_made(transport)
         self._expect_head()
+        self._strangers[self] = None
+        if len(self._strangers) > self._most:  # whoever came first had the most time to show a token
+            oldest = next(iter(self._strangers))
+            oldest.welcome()
+            oldest.transport.abort()
+
+    def welcome(self) -> None:
+        """Count this caller no longer among those who have shown nothing."""
+        self._strangers.pop(self, None)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        cast("dict[str, Any]", self.scope)[WELCOME] = self.welcome
         self._expect_head()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count_head(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count_head(name + value)
+
+    def _count_head(self, part: bytes) -> None:
+        """Count what comes before a body; the parser answers an error with a refusal, and hangs up."""
+        self._headed += len(part)
+        if self._headed > _HEAD_BYTES:
+            raise InputError(f"what comes before the body has more than {_HEAD_BYTES:,} bytes; send less")
 
     def on_headers_complete(self) -> None:
         self._forget_head()
@@ -63,11 +95,13 @@ class _Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_head()
+        self.welcome()
         super().connection_lost(exc)
 
     def _expect_head(self) -> None:
         self._forget_head()
-        self._said, self._late = 0, self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+        self._said = self._headed = 0
+        self._late = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
 
     def _forget_head(self) -> None:
         if self._late is not None:
@@ -81,7 +115,8 @@ class Listener(uvicorn.Server):
     def __init__(self, door: HttpServer, listening: socket.socket, announce: Announce) -> None:
         config = uvicorn.Config(
             door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-            http=_Connection, timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
+            http=partial(_Connection, strangers={}, most=door.settings.strangers),  # type: ignore[arg-type]  # is called
+            timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
         )  # fmt: skip
         super().__init__(config)
         self._listening, self._announce = listening, announce
@@ -121,12 +156,33 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
         raise AccessError(
             f"host {quote_value(how.host)} is open to others; make a token first with holdfast token add"
         )
-    with contextlib.ExitStack() as stack:
+    with ending_cleanly(), contextlib.ExitStack() as stack:
         if how.pages != "alone":  # looking is for as many as want to, also beside a server
             stack.enter_context(_alone(path))
         listening = stack.enter_context(listen_on(how))
         memory = stack.enter_context(Memory.open(path, settings=settings))
         Listener(HttpServer(memory, how, tokens), listening, announce).listen()
+
+
+@contextlib.contextmanager
+def ending_cleanly() -> Iterator[None]:
+    """Let SIGTERM, with which systems end a server, end it as Ctrl-C does: everything is closed, and the status is 0.
+
+    uvicorn answers what it has accepted, and then raises the signal again.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no signal comes to another thread
+        yield
+        return
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

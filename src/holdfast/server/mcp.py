@@ -140,6 +140,10 @@ class Tools:
     def _page(self, most: int) -> BoundedText:
         return BoundedText(self._memory.settings, zone_of(self._memory.settings), most)
 
+    def error_line(self, error: object) -> str:
+        """Return what went wrong as one line of ours, short enough for every answer."""
+        return self._page(_FEWEST_TOKENS).cut(str(error), _FEWEST_TOKENS)
+
     def remember(
         self, owner: Owner, text: Annotated[str, Field(description="One statement, complete by itself.")],
         said_by: SaidBy, session: Session = "",
@@ -408,11 +412,34 @@ RESOURCES = {
 }
 
 
+class _OneLineErrors(MCPServer[Any]):
+    """A server whose errors are one line: they may hold names that somebody else chose."""
+
+    def __init__(self, line: Callable[[object], str], *args: Any, **more: Any) -> None:  # noqa: ANN401 - as there
+        super().__init__(*args, **more)
+        self._line = line
+
+    async def call_tool(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as there
+        """See `MCPServer`."""
+        try:
+            return await super().call_tool(*args, **more)
+        except ToolError as error:
+            raise type(error)(self._line(error)) from error.__cause__
+
+    async def read_resource(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as there
+        """See `MCPServer`."""
+        try:
+            return await super().read_resource(*args, **more)
+        except ResourceError as error:
+            raise type(error)(self._line(error)) from error.__cause__
+
+
 def build_server(memory: Memory, scope: ServerScope) -> MCPServer[Any]:
     """Return the server of one memory, with every tool and resource."""
     tools = Tools(memory, scope)
-    server: MCPServer[Any] = MCPServer(
-        "holdfast", title="Holdfast memory", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING",
+    server = _OneLineErrors(
+        tools.error_line, "holdfast", title="Holdfast memory", version=__version__, instructions=_INSTRUCTIONS,
+        log_level="WARNING",
         tools=[_tool(getattr(tools, name), scope, *about) for name, about in TOOLS.items()],
     )  # fmt: skip
     for name, template in RESOURCES.items():

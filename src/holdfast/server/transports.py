@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import InputError, quote_value
 from holdfast.memory import Memory
-from holdfast.server.listening import is_loopback, open_port
+from holdfast.server.listening import ending_cleanly, is_loopback, open_port
 from holdfast.server.mcp import ServerScope, build_server
 from holdfast.values import dataclass
 
@@ -96,7 +96,8 @@ def serve_http(memory: Memory, scope: ServerScope, address: Address, ready: Call
             app, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS
         )
         ready(f"http://{hosts[0]}/mcp")
-        anyio.run(_run, functools.partial(uvicorn.Server(config).serve, sockets=[listening]))
+        with ending_cleanly():
+            anyio.run(_run, functools.partial(uvicorn.Server(config).serve, sockets=[listening]))
 
 
 async def _run(serve: Callable[[], Any]) -> None:

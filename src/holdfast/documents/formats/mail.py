@@ -48,12 +48,12 @@ def read_mail(name: str, body: bytes, _limits: SourceLimits) -> Extract:
         raise InputError(
             f"{quote_value(name)} holds a NUL byte at {body.index(0)}, so it is no e-mail; check the file"
         )
-    message = _message(body)
+    message = _message(name, body)
     if not message.keys():
         raise InputError(f"{quote_value(name)} has no header, so it is no e-mail; check the file, or name it .txt")
     if message.get_content_type() in _ENCRYPTED:
         raise InputError(f"{quote_value(name)} is encrypted; save it from your mail program after opening it")
-    return _extract([message])
+    return _extract(name, [message])
 
 
 def read_mailbox(name: str, body: bytes, _limits: SourceLimits) -> Extract:
@@ -69,19 +69,29 @@ def read_mailbox(name: str, body: bytes, _limits: SourceLimits) -> Extract:
         )
     ends = [start for start, _ in starts[1:]] + [len(body)]
     raw = (body[begin:end] for (_, begin), end in zip(starts, ends, strict=True))
-    return _extract([_message(_ESCAPED_FROM.sub(rb"\1", one)) for one in raw])
+    return _extract(name, [_message(name, _ESCAPED_FROM.sub(rb"\1", one)) for one in raw])
 
 
-def _message(body: bytes) -> Message:
-    return message_from_bytes(body, policy=policy.compat32)
+def _message(name: str, body: bytes) -> Message:
+    try:
+        return message_from_bytes(body, policy=policy.compat32)
+    except RecursionError as error:
+        raise _too_deep(name) from error
 
 
-def _extract(messages: list[Message]) -> Extract:
+def _extract(name: str, messages: list[Message]) -> Extract:
     sheet = TextBuilder()
     said: set[str] = set()
-    for message in messages:
-        _put_message(sheet, message, said)
+    try:
+        for message in messages:
+            _put_message(sheet, message, said)
+    except RecursionError as error:
+        raise _too_deep(name) from error
     return sheet.extract()
+
+
+def _too_deep(name: str) -> InputError:
+    return InputError(f"{quote_value(name)} holds messages inside of messages too deep to read; save the inner ones")
 
 
 def _put_message(sheet: TextBuilder, message: Message, said: set[str]) -> None:

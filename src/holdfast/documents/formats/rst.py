@@ -23,13 +23,19 @@ from holdfast.types import SourceLimits
 if TYPE_CHECKING:
     from docutils.frontend import Values
     from docutils.nodes import Element
+    from docutils.readers.standalone import Reader
 
 # docutils reads no settings of a folder, no other file, no raw HTML, and writes to no stream.
 _SETTINGS = {
     "_disable_config": True, "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5,
     "halt_level": 6, "warning_stream": False, "input_encoding": "unicode", "smart_quotes": False,
-    "syntax_highlight": "none", "doctitle_xform": True, "embed_stylesheet": False,
+    "syntax_highlight": "none", "doctitle_xform": True, "embed_stylesheet": False, "traceback": True,
 }  # fmt: skip
+# docutils takes up to 110 microseconds for a character of markup: so much is read within a minute.
+_LONGEST = 524_288
+# References, targets, footnotes and directives that wait: the time to resolve them grows with their square, which is
+# four seconds for so many. A manual of a thousand sections has as many.
+_MOST_LINKS = 5_000
 # What docutils takes in by default: a longer line is no prose, and its patterns would search it again and again.
 _LONGEST_LINE = 10_000
 # An unknown directive inside an unknown directive …
@@ -69,12 +75,18 @@ def read_rst(name: str, text: str, _limits: SourceLimits) -> Extract:
         import docutils.core  # noqa: F401, PLC0415 - an extra
     except ImportError as error:
         raise missing_extra(name, "reStructuredText", "docutils") from error
+    if len(text) > _LONGEST:
+        raise InputError(f"{quote_value(name)} has {len(text):,} characters, more than {_LONGEST:,}; split it")
     if any(len(line) > _LONGEST_LINE for line in text.splitlines()):
         raise InputError(
             f"{quote_value(name)} has a line of more than {_LONGEST_LINE:,} characters; wrap it, or name it .txt"
         )
     try:
         page = _read(text, _DEEPEST)
+    except _TooManyLinks as error:
+        raise InputError(
+            f"{quote_value(name)} has {error} references, targets and footnotes, more than {_MOST_LINKS:,}; split it"
+        ) from error
     except _BROKEN as error:
         raise InputError(
             f"{quote_value(name)} cannot be read as reStructuredText ({quote_value(str(error))}); correct it, or "
@@ -88,8 +100,33 @@ def _read(text: str, depth: int) -> _RstReader:
     from docutils.core import publish_doctree  # noqa: PLC0415 - an extra
 
     page = _RstReader(depth)
-    page.write(publish_doctree(text, settings=copy(_settings())), 1)
+    page.write(publish_doctree(text, reader=_reader(), settings=copy(_settings())), 1)
     return page
+
+
+class _TooManyLinks(Exception):  # noqa: N818 - never leaves this module
+    """A text has so many links that to resolve them would take too long; says how many."""
+
+
+def _reader() -> Reader[str]:
+    """Return a reader that counts what is left to resolve, once it has read and before it resolves."""
+    from docutils import nodes  # noqa: PLC0415 - an extra
+    from docutils.parsers.rst import Parser  # noqa: PLC0415
+    from docutils.readers.standalone import Reader  # noqa: PLC0415
+
+    kinds = (
+        nodes.target, nodes.Referential, nodes.substitution_reference, nodes.footnote, nodes.citation, nodes.pending,
+    )  # fmt: skip
+
+    class Counting(Reader):  # type: ignore[type-arg]  # takes none when it runs
+        def parse(self) -> None:
+            super().parse()
+            found = self.document.findall() if self.document else ()
+            links = sum(isinstance(node, kinds) for node in found)
+            if links > _MOST_LINKS:
+                raise _TooManyLinks(f"{links:,}")
+
+    return Counting(parser=Parser())
 
 
 @cache

@@ -27,7 +27,8 @@ COOKIE = "holdfast_pages"
 _KEY_BYTES = 32
 # People who are signed in at a time; the one who signed in first has to do so again.
 _MOST_SIGNED_IN = 1_000
-_LONGEST_FORM = 65_536
+# Read before anybody has signed in.
+LONGEST_FORM = 65_536
 
 
 class SignInCookies:
@@ -147,10 +148,8 @@ def read_form(body: bytes) -> dict[str, str]:
     """Return the fields of a form.
 
     Raises:
-        Refused: it is none, or larger than any of ours.
+        Refused: it is none.
     """
-    if len(body) > _LONGEST_FORM:
-        raise Refused(InputError(f"the form has {len(body):,} bytes; ours have at most {_LONGEST_FORM:,}"), 413)
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict"))
     except ValueError as error:

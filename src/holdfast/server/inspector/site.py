@@ -18,11 +18,12 @@ from holdfast import __version__
 from holdfast.arguments import find_zone
 from holdfast.errors import AccessError, BudgetError, HoldfastError, InputError, NotFoundError
 from holdfast.memory import Memory
-from holdfast.server.access import Caller, answer_for, authorise
+from holdfast.server.access import Caller, answer_for, authorise, without_folders
 from holdfast.server.inspector import views
 from holdfast.server.inspector.charts import chart_lineage, chart_time
 from holdfast.server.inspector.pages import (
     COOKIE,
+    LONGEST_FORM,
     SAFETY,
     PageRequest,
     SignInCookies,
@@ -31,7 +32,7 @@ from holdfast.server.inspector.pages import (
     read_form,
     static_files,
 )
-from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body
+from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body, welcome
 from holdfast.settings import PROFILES
 from holdfast.types import Unit
 from holdfast.types.contexts import Context
@@ -72,7 +73,7 @@ class Host(Protocol):
         """Return who shows a token."""
         ...
 
-    def work(self, call: Callable[[], T]) -> asyncio.Future[T]:
+    def work(self, caller: str, call: Callable[[], T]) -> asyncio.Future[T]:
         """Begin a piece of work in a thread."""
         ...
 
@@ -140,22 +141,25 @@ class Site:
             if request.method == "POST":
                 self._signed_in.refuse_foreign(request, form)
             visit = PageRequest.of(request, caller, self._first_user, self._signed_in.proof(request), given)
-            return await asyncio.shield(self._host.work(partial(self._draw, make, visit)))
+            return await asyncio.shield(self._host.work(caller.name, partial(self._draw, make, visit)))
         except Refused as refused:
             return self._tell(request, visit, refused.error, refused.status, refused.headers)
         except HoldfastError as error:
-            return self._tell(request, visit, error, error.status)
+            told = without_folders(error) if self._host.asks_for_tokens() else error
+            return self._tell(request, visit, told, error.status)
 
     def _admit(self, request: Request) -> Caller:
-        if not self._host.asks_for_tokens():
-            return Caller()
-        token = self._signed_in.token(request)
-        if not token:
-            raise Refused(AccessError("sign in with a token"), 401)
-        try:
-            return self._host.identify(token)
-        except AccessError as error:
-            raise Refused(error, 401) from error
+        caller = Caller()
+        if self._host.asks_for_tokens():
+            token = self._signed_in.token(request)
+            if not token:
+                raise Refused(AccessError("sign in with a token"), 401)
+            try:
+                caller = self._host.identify(token)
+            except AccessError as error:
+                raise Refused(error, 401) from error
+        welcome(request.scope)
+        return caller
 
     def _draw(self, make: Callable[[PageRequest], PageContent], visit: PageRequest) -> Response:
         answer_for(visit.caller)
@@ -199,7 +203,8 @@ class Site:
 
     async def _read_form(self, request: Request) -> dict[str, str]:
         try:
-            body = await read_body(request.stream(), request.headers.get("content-length"), self._host.settings)
+            said, seconds = request.headers.get("content-length"), self._host.settings.body_seconds
+            body = await read_body(request.stream(), said, LONGEST_FORM, seconds)
         except ClientDisconnect as error:
             raise Refused(InputError("the caller went away before the form was there"), 400) from error
         return read_form(body)
@@ -221,6 +226,8 @@ class Site:
             self._host.identify(token)
         except AccessError as error:
             return self._response(self._sign_in_page(request, path, str(error)), None)
+        except Refused as refused:
+            return self._tell(request, None, refused.error, refused.status, refused.headers)
         answer = RedirectResponse(path, 303, SAFETY)
         secure = request.url.scheme == "https"
         answer.set_cookie(COOKIE, self._signed_in.begin(token), httponly=True, samesite="strict", secure=secure)
