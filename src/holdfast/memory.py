@@ -231,6 +231,14 @@ class Memory:
 
     # -------------------------------------------------------------------------------------------- reading
 
+    def load(self) -> None:
+        """Load the embedder, if one is wanted; the first question or write does it otherwise.
+
+        Raises:
+            EmbedderError: it cannot be loaded or reached. Words are kept and found nevertheless.
+        """
+        self._vectors.load()
+
     @expand_keywords
     def search(
         self, query: QuestionInput, *, profile: str = "hybrid", limit: int | None = None,
@@ -268,9 +276,7 @@ class Memory:
         seen = self._view(**view)
         tokens = arguments.choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None, strict=strict, read=read)
-        request, warnings = arguments.make_request(
-            self._desk(asked=True), query, seen, tokens, counter, strict=strict
-        )
+        request, warnings = arguments.make_request(self._desk(), query, seen, tokens, counter, strict=strict)
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.apply([Access(seen, context.found)])
@@ -291,7 +297,7 @@ class Memory:
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
         tokens = arguments.choose_budget(self._settings.assembly, budget)
-        request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
+        request, _ = arguments.make_request(self._desk(), query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
     @expand_keywords
@@ -528,8 +534,8 @@ class Memory:
     def _unit(self, view: View, unit_id: str) -> Unit:
         return arguments.find_unit(self._store, view, unit_id)
 
-    def _desk(self, *, asked: bool = False) -> authored.IngestContext:
-        indexing, now = self._vectors.indexing(asked=asked), self._now()
+    def _desk(self) -> authored.IngestContext:
+        indexing, now = self._vectors.indexing(), self._now()
         return authored.IngestContext(
             self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact
         )

@@ -47,13 +47,14 @@ class DenseStrategy:
         return len(vector)
 
     def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
-        """See `Strategy.score`: the full vectors' cosines (law 11); a unit that waits for its vector scores 0."""
+        """See `Strategy.score`: the full vectors' cosines (law 11); a unit without a vector scores 0, and waits."""
         claims = StrategyScores.of(ids)
         if query.vector is not None and ids:
             evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
+            claims.waits[:] = True
             if evidence.ids:
-                near = vectors.cosines(evidence.vectors, query.vector, len(query.vector))
-                claims.raw[claims.rows_of(evidence.ids)] = np.maximum(near, 0.0)
+                near, rows = vectors.cosines(evidence.vectors, query.vector, len(query.vector)), claims.rows_of(evidence.ids)
+                claims.raw[rows], claims.waits[rows] = np.maximum(near, 0.0), False
         return claims
 
     def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, StrategyExplanation]:
