@@ -232,11 +232,7 @@ class Memory:
     # -------------------------------------------------------------------------------------------- reading
 
     def load(self) -> None:
-        """Load the embedder, if one is wanted; the first question or write does it otherwise.
-
-        Raises:
-            EmbedderError: it cannot be loaded or reached. Words are kept and found nevertheless.
-        """
+        """Load the embedder now, not at the first question; raise `EmbedderError` when that cannot be done."""
         self._vectors.load()
 
     @expand_keywords
@@ -535,10 +531,8 @@ class Memory:
         return arguments.find_unit(self._store, view, unit_id)
 
     def _desk(self) -> authored.IngestContext:
-        indexing, now = self._vectors.indexing(), self._now()
-        return authored.IngestContext(
-            self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact
-        )
+        own = self._counter, self._now(), self._redact
+        return authored.IngestContext(self._store, self._settings, self._analyse, self._vectors.indexing(), *own)
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.matching()

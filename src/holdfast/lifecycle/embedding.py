@@ -148,15 +148,16 @@ class StoreEmbedder:
         usable = self._left <= _TOO_MANY_WAIT * self._units
         who = "they are found" if usable else "until fewer do, questions are answered"
         waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
-        told = f"{waiting}; {who} by words alone; `holdfast reembed` makes all of them now"
+        why = f" ({self._failure})" if self._behind.is_set() and self._failure else ""
+        told = f"{waiting}{why}; {who} by words alone; `holdfast reembed` makes all of them now"
         if strict and not usable:
             raise EmbedderError(told)
         return usable, told
 
     def pause(self, error: EmbedderError, seconds: float) -> None:
         """Let the embedder rest for a while, if others waited long for it to fail."""
+        self._failure = str(error)
         if seconds > _SLOW_FAILURE_S:
-            self._failure = str(error)
             log.warning("there is nothing but words for %d seconds: %s", self._rest.fail(), error)
 
     def _rested(self) -> Embedder | None:
@@ -181,22 +182,21 @@ class StoreEmbedder:
         Words are kept, and wait for vectors, while the embedder cannot be loaded or reached or the store has another
         embedder's vectors. What was left behind is done first, now that it may work again.
         """
-        embedder = None
         try:
             embedder = self._rested()
             if embedder is not None:
                 self._mend(embedder)
+            return self._plan(embedder)
         except EmbedderError as error:
+            log.warning("the words are kept and wait for their vectors: %s", error)
             self._fall_behind(error, 0.0)
-        return self._plan(embedder, awaited=embedder is not None or self._behind.is_set())
+            return self._plan(None, awaited=True)
 
     def _plan(self, embedder: Embedder | None, *, awaited: bool = False) -> EmbeddingPlan:
-        is_resting = lambda: not self._rest.is_due()  # noqa: E731
-        return EmbeddingPlan(embedder, self._gate, awaited, self._fall_behind, is_resting, self._clock)
+        return EmbeddingPlan(embedder, self._gate, awaited, self._fall_behind, self._rest.is_due, self._clock)
 
     def _fall_behind(self, error: HoldfastError, seconds: float) -> None:
         """Note that units were kept and wait for their vectors or the gate."""
-        log.warning("what is kept waits for its vectors or the gate: %s", error)
         self._counted = False
         self._behind.set()
         if isinstance(error, EmbedderError):
@@ -292,6 +292,8 @@ class StoreEmbedder:
         embed_pending(self._store, self._plan(loaded), loaded.space, stop=self._stop.is_set, done=advance)
         if not self._stop.is_set():
             self._recount()
+            if self._left > 0:  # refused, or written behind it
+                self._behind.set()
 
     def _recount(self) -> None:
         counted = self._count()
@@ -308,14 +310,14 @@ _TRIED_ALONE = 3
 class EmbeddingPlan:
     """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet.
 
-    `failed` hears of an error and after how many seconds of `clock` it came; then `is_resting` may say to stop.
+    `failed` hears of an error and after how many seconds of `clock` it came; `is_due` says whether to go on.
     """
 
     embedder: Embedder | None
     gate: GateSettings
     awaited: bool = False
     failed: Callable[[HoldfastError, float], None] = lambda _error, _seconds: None
-    is_resting: Callable[[], bool] = lambda: False
+    is_due: Callable[[], bool] = lambda: True
     clock: Callable[[], float] = lambda: 0.0
 
 
@@ -353,7 +355,7 @@ def embed_all(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> E
     An embedder that was slow to fail is not asked for the rest of them.
     """
     batches = [units[start : start + _EMBEDDED_TOGETHER] for start in range(0, len(units), _EMBEDDED_TOGETHER)]
-    done = [_left_waiting(one) if indexing.is_resting() else embed(one, store, indexing) for one in batches]
+    done = [embed(one, store, indexing) if indexing.is_due() else _left_waiting(one) for one in batches]
     return EmbeddingReport(
         sum(one.written for one in done), {key: gate for one in done for key, gate in one.gates.items()},
         frozenset().union(*(one.waiting for one in done)),

@@ -53,7 +53,10 @@ class DenseStrategy:
             evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
             claims.waits[:] = True
             if evidence.ids:
-                near, rows = vectors.cosines(evidence.vectors, query.vector, len(query.vector)), claims.rows_of(evidence.ids)
+                near, rows = (
+                    vectors.cosines(evidence.vectors, query.vector, len(query.vector)),
+                    claims.rows_of(evidence.ids),
+                )
                 claims.raw[rows], claims.waits[rows] = np.maximum(near, 0.0), False
         return claims
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby, islice
-from typing import Any
 
 import numpy as np
 
