@@ -187,8 +187,8 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     """Summarise one cluster and let the summary stand for it, in one transaction."""
     ids = tuple(turn.id for turn in turns)
     outcome = summarise(
-        turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: kit.embedder.embed_documents([text])[0],
-        counter=kit.counter, summariser=kit.summariser,
+        turns, _vectors(kit, view, turns), settings=kit.settings, counter=kit.counter, summariser=kit.summariser,
+        embed=lambda text: kit.embedder.embed_documents([text])[0],
     )  # fmt: skip
     if not isinstance(outcome, Summarised):
         return Cluster(ids, outcome)
