@@ -159,7 +159,10 @@ def test_a_host_gets_its_messages_back_whatever_happens():
             raise ZeroDivisionError("a bug")
 
     with Broken(opened(EAGER).store, EAGER, lambda: NOW) as memory:
-        messages = [{"role": "user", "content": [{"type": "x", "value": object()}]}, {"role": "user", "content": "Where?"}]
+        messages = [
+            {"role": "user", "content": [{"type": "x", "value": object()}]},
+            {"role": "user", "content": "Where?"},
+        ]
         shown = host.assemble(memory, messages, user="ana", session="z", budget=4_000)
         assert (shown.messages, shown.addition) == (tuple(messages), "")
         assert "ZeroDivisionError: a bug" in shown.reason
