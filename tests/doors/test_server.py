@@ -240,7 +240,7 @@ def test_a_server_is_not_ready_while_its_embedder_cannot_be_loaded_and_is_once_i
         found = asked.post("/v1/search", json={"user": "ana", "query": "cat"}).json()
         assert (found["hits"][0]["unit"]["text"], "no such file" in found["degraded"]) == ("The cat is Tom.", True)
         missing.away = False
-        assert readiness(asked, "ready\'")["status"] == "ready"
+        assert readiness(asked, "ready'")["status"] == "ready"
 
 
 def test_a_request_id_is_given_back_and_logged_without_what_was_asked(http, caplog):
