@@ -97,6 +97,7 @@ class Memory:
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
+            BudgetError: hard rules pass their share, and `assembly.lenient_hard` is off.
         """
         if token is not None or openers.is_address(path):
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
@@ -109,6 +110,7 @@ class Memory:
         arguments.find_zone(settings, None)
         store = open_store(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
+        authored.check_rules(store, settings, counter)
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
 
     def close(self) -> None:
@@ -444,10 +446,10 @@ class Memory:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
             NotFoundError: the owner does not have what is named; nothing is erased.
         """
-        view = self._view(**owner, filters=filters)
+        view, named = self._view(**owner, filters=filters), check_name("document", document, optional=True)
         wanted = ForgetRequest(
             ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
-            document=check_name("document", document, optional=True), everything=check_flag("all", all),
+            document=named, everything=check_flag("all", all),
         )  # fmt: skip
         erasure = erase(
             self._store, view, wanted, progress, dry_run=check_flag("dry_run", dry_run),
@@ -540,10 +542,8 @@ class Memory:
             raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
         if self._summariser is None:
             self._summariser = open_summariser(self._settings.summariser)
-        return compaction.Compactor(
-            self._store, self._settings.compaction, self._analyse, embedder, self._counter, self._summariser,
-            self._now(),
-        )  # fmt: skip
+        own = self._counter, self._summariser, self._now()
+        return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)
 
     def _protected(self, view: View) -> frozenset[str]:
         rules, limits = partial(load_rules, self._desk()), self._settings.assembly

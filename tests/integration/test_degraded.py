@@ -1,4 +1,4 @@
-"""What was kept while a model failed: found by its words at its rank, mended by a later question, never in silence."""
+"""What was kept while a model failed: found by its words at its rank, mended by a question, and never in silence."""
 
 import dataclasses
 

@@ -283,7 +283,7 @@ class SqliteStore:
             )
 
     def reset_caches(self) -> None:
-        """Forget all that is derived from units: shards, hypervectors, read units, and the saved index beside the file.
+        """Forget all that is derived from units: shards, hypervectors, units read, and the saved index.
 
         What is asked for next derives it again; nothing is lost but time.
         """
