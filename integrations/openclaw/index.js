@@ -17,6 +17,12 @@ const PICTURE_TOKENS = 1_600;
 const CHARACTERS_PER_TOKEN = 4;
 // Below this share of its budget a history is no longer the trouble: the host's own summariser may try.
 const SMALLEST_SHARE = 1 / 8;
+// A server that hangs would cost every turn its time limit. After a failure nothing is asked for ten times as long as
+// turns waited for it, so that waiting takes a tenth of the time at most; then one call tries again, and each further
+// failure doubles the pause. A server that answers, if only with an error, is there.
+const PAUSE_PER_WAIT = 10;
+const SHORTEST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 120_000;
 // What sending again cannot mend; everything else, a wrong token too, may be mended meanwhile.
 const REFUSED_FOR_GOOD = [400, 413, 422];
 const ROLES = { user: "user", assistant: "assistant", toolResult: "tool" };
@@ -56,20 +62,55 @@ class Refusal extends Error {
   }
 }
 
+// When a server may be asked: always while it answers; after a failure once in each pause.
+class BackOff {
+  pause = 0;
+  until = 0;
+  take() {
+    const left = this.until - Date.now();
+    if (left > 0) throw new Error(`the server is left alone for ${Math.ceil(left / 1000)} s: ${this.reason}`);
+    if (-left > this.pause) this.pause = 0; // a failure long after the last is the first of its own
+    if (this.pause) this.until = Date.now() + this.pause; // others do not wait beside the one that tries
+  }
+  failed(reason, waited) {
+    const least = Math.max(SHORTEST_PAUSE_MS, waited * PAUSE_PER_WAIT, this.pause * 2);
+    this.pause = Math.min(least, LONGEST_PAUSE_MS);
+    this.until = Date.now() + this.pause;
+    this.reason = reason;
+  }
+  answered() { this.pause = this.until = 0; }
+}
+
+// By address: the host registers the plugin several times in one process.
+const backOffs = new Map();
+
 function connect({ url = "http://127.0.0.1:8377", token, user, timeoutMs = 3000 }, logger) {
-  async function call(name, body, { signal, ms = timeoutMs } = {}) {
+  const backOff = backOffs.get(url) ?? new BackOff();
+  backOffs.set(url, backOff);
+
+  async function ask(name, body, { signal, ms = timeoutMs }) {
+    backOff.take();
     const limit = AbortSignal.timeout(ms);
-    const answer = await fetch(`${url.replace(/\/+$/, "")}/v1/host/${name}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
-      body: JSON.stringify({ ...(user ? { user } : {}), ...body }),
-      signal: signal ? AbortSignal.any([signal, limit]) : limit,
-    });
-    if (!answer.ok) {
-      const problem = await answer.json().catch(() => ({}));
-      throw new Refusal(name, answer.status, problem.detail ?? answer.statusText);
+    try {
+      const answer = await fetch(`${url.replace(/\/+$/, "")}/v1/host/${name}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+        body: JSON.stringify({ ...(user ? { user } : {}), ...body }),
+        signal: signal ? AbortSignal.any([signal, limit]) : limit,
+      });
+      const read = await answer.json().catch((error) => { if (answer.ok || limit.aborted) throw error; return {}; });
+      backOff.answered();
+      return { answer, read };
+    } catch (error) {
+      if (!signal?.aborted) backOff.failed(error.cause?.message ?? error.message, limit.aborted ? timeoutMs : 0);
+      throw error;
     }
-    return answer.json();
+  }
+
+  async function call(name, body, options = {}) {
+    const { answer, read } = await ask(name, body, options);
+    if (!answer.ok) throw new Refusal(name, answer.status, read.detail ?? answer.statusText);
+    return read;
   }
   // For what a turn can do without: says so in the log, and goes on.
   async function attempt(name, body, options) {

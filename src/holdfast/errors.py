@@ -31,6 +31,8 @@ a server answers with; a missing or wrong token is 401.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 __all__ = [
@@ -69,6 +71,21 @@ def quote_value(value: object) -> str:
     except (RecursionError, ValueError):  # nested too deep, or a number of thousands of digits
         text = f"a {type(value).__name__} too large to show"
     return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
+
+
+@contextmanager
+def failing_as(kind: type[HoldfastError], who: str) -> Iterator[None]:
+    """Let whatever foreign code raises count as its failure: `kind`, with the original as the cause.
+
+    An embedder, a summariser or a counter of the caller's may raise anything. The only place that catches anything:
+    what a caller's code does wrong must not leave half of ours done, and a bug of ours must not be hidden.
+    """
+    try:
+        yield
+    except kind:
+        raise
+    except Exception as error:
+        raise kind(f"{who} failed with {type(error).__name__}: {error}") from error
 
 
 class HoldfastError(Exception):

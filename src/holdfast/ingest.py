@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import InputError, NotFoundError, StoreError, quote_value
-from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
+from holdfast.lifecycle.embedding import EmbeddingPlan, EmbeddingReport, embed_all
 from holdfast.lifecycle.supersede import find_superseded
 from holdfast.messages.checks import choose_scope
 from holdfast.messages.content import Message, identity, occurrence_id, read_content
 from holdfast.messages.redaction import redact_json
 from holdfast.settings import Settings
 from holdfast.store.contract import Analyse, Store, Supersession
-from holdfast.types import Draft, Gate, Scope, Unit, WriteResult
+from holdfast.types import Draft, Scope, Unit, WriteResult
 from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
@@ -63,11 +63,11 @@ def remember(
     said = redact_messages(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)
     written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
-    gates = embed_all(written_units(drafts, written), store, indexing)
+    embedded = embed_all(written_units(drafts, written), store, indexing)
     # A message that is repeated with a new pin says nothing new: it replaces what it replaced when it was said.
     said_now = [pair for pair in zip(drafts, written, strict=True) if pair[0].id_given or pair[1].status == "added"]
     replaced = supersede_changed(written_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}
-    return [_reported(done, gates, replaced) for done in written]
+    return [_reported(done, embedded, replaced) for done in written]
 
 
 def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -> dict[str, tuple[str, ...]]:
@@ -85,12 +85,14 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
     return replaced
 
 
-def _reported(done: WriteResult, gates: Mapping[str, Gate], replaced: Mapping[str, tuple[str, ...]]) -> WriteResult:
-    gate = gates.get(done.id)
-    promoted = gate is not None and gate.promoted
-    if not promoted and done.id not in replaced:
+def _reported(
+    done: WriteResult, embedded: EmbeddingReport, replaced: Mapping[str, tuple[str, ...]]
+) -> WriteResult:  # fmt: skip
+    gate = embedded.gates.get(done.id)
+    promoted, waits = gate is not None and gate.promoted, done.id in embedded.waiting
+    if not promoted and not waits and done.id not in replaced:
         return done
-    return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()))
+    return replace(done, promoted=promoted, superseded=replaced.get(done.id, ()), waits=waits)
 
 
 def written_units(drafts: Sequence[Draft], written: Sequence[WriteResult]) -> list[Unit]:

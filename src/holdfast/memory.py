@@ -97,6 +97,7 @@ class Memory:
 
         Raises:
             StoreError: the file cannot be used; the message says why and what to do.
+            BudgetError: hard rules pass their share, and `assembly.lenient_hard` is off.
         """
         if token is not None or openers.is_address(path):
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
@@ -109,6 +110,7 @@ class Memory:
         arguments.find_zone(settings, None)
         store = open_store(location, settings.store, derivation(settings))
         clock = now or (lambda: datetime.now(UTC))
+        authored.check_rules(store, settings, counter)
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
 
     def close(self) -> None:
@@ -231,6 +233,10 @@ class Memory:
 
     # -------------------------------------------------------------------------------------------- reading
 
+    def load(self) -> None:
+        """Load the embedder now, not at the first question; raise `EmbedderError` when that cannot be done."""
+        self._vectors.load()
+
     @expand_keywords
     def search(
         self, query: QuestionInput, *, profile: str = "hybrid", limit: int | None = None,
@@ -268,9 +274,7 @@ class Memory:
         seen = self._view(**view)
         tokens = arguments.choose_budget(self._settings.assembly, budget, window)
         question = self._question(query, profile, None, strict=strict, read=read)
-        request, warnings = arguments.make_request(
-            self._desk(asked=True), query, seen, tokens, counter, strict=strict
-        )
+        request, warnings = arguments.make_request(self._desk(), query, seen, tokens, counter, strict=strict)
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             warnings = (*warnings, *recall.count_access(self._store, seen, context.found))
@@ -291,7 +295,7 @@ class Memory:
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
         tokens = arguments.choose_budget(self._settings.assembly, budget)
-        request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
+        request, _ = arguments.make_request(self._desk(), query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
     @expand_keywords
@@ -442,10 +446,10 @@ class Memory:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
             NotFoundError: the owner does not have what is named; nothing is erased.
         """
-        view = self._view(**owner, filters=filters)
+        view, named = self._view(**owner, filters=filters), check_name("document", document, optional=True)
         wanted = ForgetRequest(
             ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
-            document=check_name("document", document, optional=True), everything=check_flag("all", all),
+            document=named, everything=check_flag("all", all),
         )  # fmt: skip
         erasure = erase(
             self._store, view, wanted, progress, dry_run=check_flag("dry_run", dry_run),
@@ -528,11 +532,9 @@ class Memory:
     def _unit(self, view: View, unit_id: str) -> Unit:
         return arguments.find_unit(self._store, view, unit_id)
 
-    def _desk(self, *, asked: bool = False) -> authored.IngestContext:
-        indexing, now = self._vectors.indexing(asked=asked), self._now()
-        return authored.IngestContext(
-            self._store, self._settings, self._analyse, indexing, self._counter, now, self._redact
-        )
+    def _desk(self) -> authored.IngestContext:
+        own = self._counter, self._now(), self._redact
+        return authored.IngestContext(self._store, self._settings, self._analyse, self._vectors.indexing(), *own)
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.matching()
@@ -540,10 +542,8 @@ class Memory:
             raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
         if self._summariser is None:
             self._summariser = open_summariser(self._settings.summariser)
-        return compaction.Compactor(
-            self._store, self._settings.compaction, self._analyse, embedder, self._counter, self._summariser,
-            self._now(),
-        )  # fmt: skip
+        own = self._counter, self._summariser, self._now()
+        return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)
 
     def _protected(self, view: View) -> frozenset[str]:
         rules, limits = partial(load_rules, self._desk()), self._settings.assembly

@@ -179,6 +179,7 @@ LOCAL = {
     "close": "ends the server's own memory; a client closes its connections",
     "settings": "are the server's; they say where things lie",
     "store": "is the server's own",
+    "load": "loads the server's embedder when it starts; `/ready` says whether it could",
     "ingest_folder": "reads a folder by its path; a client sends its documents one by one",
     "backup": "writes a file by its path; run it beside the server, on the store in use",
 }

@@ -214,6 +214,37 @@ def test_health_readiness_metrics_and_documents_are_there(http):
     assert all(verb.path in page for verb in VERBS.values())
 
 
+def test_a_server_is_not_ready_while_its_embedder_cannot_be_loaded_and_is_once_it_can():
+    class Missing(HashEmbedder):
+        away = True
+
+        @property
+        def space(self):
+            if self.away:
+                raise OSError("no such file")
+            return "hash/64/bag/1"
+
+        @space.setter
+        def space(self, _):
+            pass
+
+    def readiness(asked, wanted):
+        answers = (asked.get("/ready").json() for _ in range(10_000))
+        return next(one for one in answers if wanted in str(one))
+
+    missing = Missing()
+    with opened(embedder=missing) as memory, served(memory) as address, client(address) as asked:
+        assert "OSError: no such file" in readiness(asked, "no such file")["detail"]
+        assert asked.get("/ready").status_code == 503
+        assert asked.get("/health").status_code == 200
+        kept = asked.post("/v1/units", json={"user": "ana", "content": "The cat is Tom."})  # words go on
+        assert (kept.status_code, kept.json()[0]["waits"]) == (200, True)
+        found = asked.post("/v1/search", json={"user": "ana", "query": "cat"}).json()
+        assert (found["hits"][0]["unit"]["text"], "no such file" in found["degraded"]) == ("The cat is Tom.", True)
+        missing.away = False
+        assert readiness(asked, "ready'")["status"] == "ready"
+
+
 def test_a_request_id_is_given_back_and_logged_without_what_was_asked(http, caplog):
     with caplog.at_level("INFO", logger="holdfast.server"):
         answer = http.get("/v1/units/private-id?user=anneliese", headers={"X-Request-Id": "mine-1"})

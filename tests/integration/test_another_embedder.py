@@ -165,7 +165,7 @@ def test_vectors_are_compared_again_when_few_units_are_left_waiting(tmp_path, mo
         connection.execute("DELETE FROM vectors WHERE unit_key > 340")
     with open_with(path, held) as memory:
         found = memory.search("copper kettle", user="ana")
-        assert found[0].cosine > 0
+        assert any(hit.cosine for hit in found)
         assert "60 of 400 units wait" in found.warnings[0]
         assert "they are found by words alone" in found.warnings[0]
         held.go.set()

@@ -47,6 +47,10 @@ def standing(found):
 
 FAILURES = {
     "an error": EmbedderError(AWAY),
+    "any error": RuntimeError("CUDA out of memory"),
+    "a timeout": TimeoutError("too slow"),
+    "an input error": InputError("that is no text"),
+    "nothing": lambda _: None,
     "a missing library": MissingExtraError("install it"),
     "not a number": lambda vector: vector * np.float32("nan"),
     "too short": lambda vector: vector[:7],
@@ -150,8 +154,15 @@ def test_a_model_that_cannot_be_loaded_leaves_the_words_and_is_no_silent_fallbac
         for ask in (memory.search, memory.assemble):
             with pytest.raises(EmbedderError, match="nowhere"):
                 ask("kettle", user="ana", strict=True)
-        with pytest.raises(EmbedderError, match="nowhere"):  # what is written needs it
-            memory.remember("the lamp is blue", user="ana")
+        [written] = memory.remember("the lamp is blue", user="ana")
+        assert (written.status, written.waits) == ("added", True)
+        memory.update("kettle", user="ana", text="the kettle is tin")
+        found = memory.search("blue lamp", user="ana")
+        assert (found[0].unit.id, "nowhere" in found.degraded) == (written.id, True)
+    with opened(EAGER, path=path, embedder=HashEmbedder(64)) as memory:  # mended when one loads
+        found = memory.search("blue lamp", user="ana")
+        assert (found[0].unit.id, found.warnings) == (written.id, ())
+        assert found[0].cosine is not None
 
 
 class Watch:

@@ -188,6 +188,6 @@ def test_no_broad_except_and_no_print():
         for node in nodes_of(path):
             if isinstance(node, ast.ExceptHandler):
                 bare = node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception")
-                assert not bare or path.name == "tokens.py", path
+                assert not bare or path.name == "errors.py", path
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "print", path

@@ -1,5 +1,6 @@
 """Dense vectors (C10): tiers, whole numbers that only propose, the early exit as written, and recall on real text."""
 
+import dataclasses
 import math
 import re
 from pydoc_data.topics import topics
@@ -13,7 +14,7 @@ from holdfast.kernels import vectors
 from holdfast.kernels.vectors import at_least_top
 from holdfast.models import build_embedder
 from holdfast.retrieval.dense import DenseStrategy
-from holdfast.settings import EmbeddingSettings
+from holdfast.settings import DenseSettings, EmbeddingSettings
 from holdfast.store.queries import DenseEvidence, Proposal
 from holdfast.store.sqlite.blocks import CARRIED, DenseBlock, Funnel
 from holdfast.types import QueryProfile
@@ -220,6 +221,33 @@ def at_angle(cosine_64, cosine_256, dims=384):
 def test_tier_64_is_sure_at_065_and_tier_256_at_075(cosine_64, cosine_256, tier, asked):
     query, rows = at_angle(cosine_64, cosine_256)
     assert chosen_tier(rows, query) == (tier, asked)
+
+
+@pytest.mark.parametrize(("alike", "tier"), [(1.0, 64), (0.7, 256), (0.6, 384)])
+def test_an_explanation_names_the_tier_by_which_units_were_chosen(alike, tier):
+    class Turned:
+        """A question and its units agree so far in the first dimensions, and wholly in the next."""
+
+        dims, space = 384, "turned/384"
+
+        def embed_query(self, text):
+            vector = np.zeros(384, dtype=np.float32)
+            vector[[0, 1]] = (1.0, 0.0) if text.endswith("?") else (alike, math.sqrt(1.0 - alike**2))
+            vector[[64, 300]] = {1.0: (0.0, 1.0), 0.7: (0.8, 0.0), 0.6: (0.0, 1.0)}[alike]
+            return vector / np.linalg.norm(vector)
+
+        def embed_documents(self, texts):
+            return np.array([self.embed_query(text) for text in texts])
+
+    settings = dataclasses.replace(
+        Settings.reference(), dense=DenseSettings(early_exit=True, exit_64=0.9, exit_256=0.8)
+    )
+    with opened(settings, embedder=Turned()) as memory:
+        memory.remember([f"turn {place}" for place in range(5)], user="ana")
+        [note] = {
+            one for hit in memory.search("turn?", user="ana", explain=True) for one in hit.notes if "tier" in one
+        }
+        assert note == f"tier: {tier}"
 
 
 def test_a_tier_at_its_threshold_is_sure_enough():

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { after, before, beforeEach, test } from "node:test";
+import { after, before, beforeEach, mock, test } from "node:test";
 
 import { load } from "./host.js";
 
@@ -40,7 +40,9 @@ before(async () => {
   url = `http://127.0.0.1:${server.address().port}`;
 });
 after(() => { server.closeAllConnections(); server.close(); });
-beforeEach(() => { calls = []; answers = { assemble: REMEMBERED, commit: { status: "committed", written: 4, skipped: 0 } }; });
+const HOUR = 3_600_000;
+mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 });
+beforeEach(() => { mock.timers.tick(HOUR); calls = []; answers = { assemble: REMEMBERED, commit: { status: "committed", written: 4, skipped: 0 } }; });
 
 test("memory comes into the system prompt, and the messages are the host's own", async () => {
   const { engine } = load({ url, token: "secret", user: "ana" });
@@ -99,6 +101,50 @@ for (const [name, code] of [["away", 0], ["wrong", 500], ["busy", 503], ["silent
     assert.equal(host.warnings.length, 3);
   });
 }
+
+test("a server that hangs is waited for once, then left alone for twice as long each time, until it answers", async () => {
+  const host = load({ url, timeoutMs: 60 });
+  answers = Object.fromEntries(["assemble", "bootstrap", "commit"].map((one) => [one, { code: -1 }]));
+  const turn = async () => {
+    const messages = [user("Hello.")];
+    await host.engine.bootstrap(SESSION);
+    const shown = await load({ url, timeoutMs: 60 }).engine.assemble({ ...SESSION, messages, prompt: `at ${Date.now()}`, tokenBudget: 9_000 });
+    assert.equal(shown.messages, messages);
+    await assert.rejects(host.engine.commitTurn({ ...SESSION, advancementKey: "k", messages: TURN }));
+  };
+  const asked = [];
+  for (const seconds of [0, 0.5, 0.2, 1, 0.3, 2.4]) { // 0.6 s of pause behind 60 ms, and a second at least
+    mock.timers.tick(seconds * 1_000);
+    await turn();
+    asked.push(calls.length);
+  }
+  assert.deepEqual(asked, [1, 1, 1, 2, 2, 3]);
+  assert.match(host.warnings.at(-2), /goes on without bootstrap/);
+  answers = { assemble: REMEMBERED, bootstrap: { imported: 0 } };
+  mock.timers.tick(10_000);
+  assert.equal((await host.engine.bootstrap(SESSION)).bootstrapped, true);
+  assert.equal((await host.engine.bootstrap(SESSION)).bootstrapped, true); // nothing is left alone any more
+});
+
+test("waiting for a server that hangs takes a tenth of the time at most, and two minutes are the longest pause", async () => {
+  const host = load({ url, timeoutMs: 60 });
+  answers.bootstrap = { code: -1 };
+  let pauses = 0;
+  for (let second = 0; second < 3_600; second += 1) {
+    mock.timers.tick(1_000);
+    const before = calls.length;
+    await host.engine.bootstrap(SESSION);
+    pauses += calls.length > before ? 1 : 0;
+  }
+  assert.equal(pauses, 36); // after 1, 2, 4 … 64 seconds, then every two minutes
+});
+
+test("a server that answers with an error is asked again at once", async () => {
+  const host = load({ url });
+  answers.bootstrap = { code: 503, detail: "busy" };
+  for (const _ of [1, 2, 3]) await host.engine.bootstrap(SESSION);
+  assert.equal(calls.length, 3);
+});
 
 test("a turn is committed in the form that Holdfast reads, under the host's key", async () => {
   const { engine } = load({ url });

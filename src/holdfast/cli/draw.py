@@ -110,6 +110,7 @@ def written(items: Sequence[WriteResult]) -> RenderableType:
     lines = []
     for item in items:
         status = f"{item.status}, durable" if item.promoted else item.status
+        status += ", waits for its vector" if item.waits else ""
         version = f"  version {item.version}" if item.version > 1 else ""
         lines.append(Text.assemble((status, _STATUS_STYLES[item.status]), f"  {item.id}", (version, "dim")))
         lines += [Text.assemble(("replaces", "yellow"), f"  {replaced}") for replaced in item.superseded]

@@ -102,7 +102,8 @@ def load_candidates(
     plain = engine.settings.projection.keywords == "words"
     slots = event_slots_of(engine, question)
     units = reading.units(pool.ids)
-    known = reading.columns(pool.ids, ("access_count", "most_accessed", "anchor_density"))
+    known = reading.columns(pool.ids, ("access_count", "anchor_density"))
+    others = reading.columns((*pool.ids, *shown.ids), ("most_accessed",))["most_accessed"]  # of V_rest besides these
     covered = _cover_slots(engine, query, slots, units, reading)
     # A question names the events that it asks for, and tells of none.
     tells = ~pool.columns["asks"]
@@ -118,7 +119,7 @@ def load_candidates(
         for row, unit_id in enumerate(pool.ids)
     ]
     keywords = frozenset(plain_words(question.text)) if plain else frozenset(query.terms)
-    most = int(known["most_accessed"].max(initial=0))
+    most = int(max(others.max(initial=0), known["access_count"].max(initial=0)))
     xi = temporal_indicator(question.text, wide=engine.settings.temporal.wide)
     asked = ProjectionQuery(keywords, reading.view.reference_time, xi, slots, most)
     first, rest = prospects[: len(entering)], prospects[len(entering) :]

@@ -7,6 +7,7 @@ are remembered, searched and recalled.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.context.plan import check_hard
 from holdfast.documents.folder import check_path, is_folder, read_file
-from holdfast.errors import InputError, quote_value
+from holdfast.errors import BudgetError, InputError, quote_value
 from holdfast.ingest import Redact, written_units
 from holdfast.lifecycle.embedding import EmbeddingPlan, embed_all
 from holdfast.lifecycle.forget import has_ended
@@ -23,7 +24,8 @@ from holdfast.messages.checks import check_flag, check_given_text, check_locatio
 from holdfast.settings import Settings
 from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Analyse, DocumentChange, Store, read_once
 from holdfast.store.queries import DocumentQuery
-from holdfast.text.tokens import TokenCounter
+from holdfast.text.calendar import EPOCH
+from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.types import AuthoredText, Document, Draft, SourceLimits, Unit, View, WriteResult
 from holdfast.types.contexts import Rules
 from holdfast.types.outcomes import Progress
@@ -31,6 +33,7 @@ from holdfast.values import dataclass
 
 if TYPE_CHECKING:
     from holdfast.documents.markdown import Node, Partition, Tier
+log = logging.getLogger("holdfast")
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
@@ -186,6 +189,30 @@ def check_document(desk: IngestContext, document: Document, view: View) -> None:
 def import_checks(desk: IngestContext) -> tuple[Callable[[bytes], bytes], Callable[[Document, View], None]]:
     """Return what a document of an export goes through: `IngestContext.clean`, then `check_document`."""
     return desk.clean, partial(check_document, desk)
+
+
+def check_rules(store: Store, settings: Settings, counter: TokenCounter | None) -> None:
+    """Refuse or report, when a store is opened, hard rules of its user that pass their share of `assembly.budget`.
+
+    Those of other users are checked when they are ingested, and in each context.
+
+    Raises:
+        BudgetError: they do, and `assembly.lenient_hard` is off. The store is closed.
+    """
+    keys = {"tenant": settings.store.tenant, "user": settings.store.user}
+    view = View(**keys, now=EPOCH, reference_time=EPOCH)  # rules are of no time
+    core = read_once(store, view, lambda reading: reading.documents(core=True))
+    read = [(one.name, _partitioned(one.name, one.body, settings.authored.max_bytes)) for one in core]
+    hard = [text for name, partition in read for text in _texts(partition, "hard", name)]
+    if not hard:
+        return
+    try:
+        check_hard(hard, counter or Estimator(RATIOS[settings.tokens.ratios]), settings.assembly)
+    except BudgetError as error:
+        if not settings.assembly.lenient_hard:
+            store.close()
+            raise
+        log.warning("contexts will have little room for anything else: %s", error)
 
 
 def load_rules(desk: IngestContext, view: View) -> Rules:

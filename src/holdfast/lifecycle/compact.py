@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from holdfast.context.candidates import session_turns
 from holdfast.context.plan import ContextRequest, base_start, plan_tail
-from holdfast.errors import HoldfastError, InputError, NotFoundError, SummariserError, quote_value
+from holdfast.errors import HoldfastError, InputError, NotFoundError, SummariserError, failing_as, quote_value
 from holdfast.kernels.clustering import clusters
 from holdfast.lifecycle.summarise import summarise
-from holdfast.models.embedder import Embedder, check_vectors
+from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser, Writing
 from holdfast.settings import AssemblySettings, CompactionSettings
 from holdfast.store.contract import Analyse, Coverage, Store, read_once
@@ -117,20 +117,23 @@ class _FailOnceSummariser:
     """A summariser that is not asked again once it has failed: a dead endpoint costs one timeout, not one each."""
 
     def __init__(self, summariser: Summariser) -> None:
-        self._summariser = summariser
+        self._summariser, self._who = summariser, f"the summariser {type(summariser).__qualname__}"
         self._failed = ""
 
     @property
     def name(self) -> str:
         """See `Summariser.name`."""
-        return self._summariser.name
+        with failing_as(SummariserError, self._who):
+            return self._summariser.name
 
     def summarise(self, turns: Sequence[str], *, max_tokens: int, keep: Sequence[str] = ()) -> Writing:
         """See `Summariser.summarise`."""
         if self._failed:
             raise SummariserError(f"not asked again in this run ({self._failed})")
         try:
-            return self._summariser.summarise(turns, max_tokens=max_tokens, keep=keep)
+            with failing_as(SummariserError, self._who):
+                written = self._summariser.summarise(turns, max_tokens=max_tokens, keep=keep)
+                return Writing(written.text, written.confidence)
         except SummariserError as error:
             self._failed = str(error)
             raise
@@ -184,19 +187,20 @@ def compact_cluster(kit: Compactor, view: View, turns: Sequence[Unit]) -> Cluste
     """Summarise one cluster and let the summary stand for it, in one transaction."""
     ids = tuple(turn.id for turn in turns)
     outcome = summarise(
-        turns, _vectors(kit, view, turns), settings=kit.settings, embed=lambda text: _embed(kit, [text])[0],
-        counter=kit.counter, summariser=kit.summariser,
+        turns, _vectors(kit, view, turns), settings=kit.settings, counter=kit.counter, summariser=kit.summariser,
+        embed=lambda text: kit.embedder.embed_documents([text])[0],
     )  # fmt: skip
     if not isinstance(outcome, Summarised):
         return Cluster(ids, outcome)
     summary = _summary(kit, view, turns, outcome)
+    vectors = kit.embedder.embed_documents([summary.text])  # before anything is written: it may fail
     written = kit.store.apply([Coverage(Draft(summary, kit.analyse, id_given=True, time_given=True), tuple(turns))])[
         0
     ]
     if written is None:  # somebody changed a turn meanwhile: the next run reads it as it now is
         return Cluster(ids, outcome, changed=True)
     kept = summary.evolve(version=written.version)
-    kit.store.put_vectors(kit.embedder.space, [kept], _embed(kit, [kept.text]))
+    kit.store.put_vectors(kit.embedder.space, [kept], vectors)
     return Cluster(ids, outcome, summary.id)
 
 
@@ -209,14 +213,9 @@ def _vectors(kit: Compactor, view: View, turns: Sequence[Unit]) -> NDArray[np.fl
     known = dict(zip(kept.ids, kept.vectors, strict=True)) if fits else {}
     missing = [turn for turn in turns if turn.id not in known]
     if missing:
-        found = _embed(kit, [turn.text for turn in missing])
+        found = kit.embedder.embed_documents([turn.text for turn in missing])
         known |= {turn.id: vector for turn, vector in zip(missing, found, strict=True)}
     return np.array([known[unit_id] for unit_id in ids], dtype=np.float32)
-
-
-def _embed(kit: Compactor, texts: Sequence[str]) -> NDArray[np.float32]:
-    embedder = kit.embedder
-    return check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
 
 
 def _summary(kit: Compactor, view: View, turns: Sequence[Unit], made: Summarised) -> Unit:

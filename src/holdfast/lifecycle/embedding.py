@@ -6,6 +6,7 @@ under a new embedder) are found by the other strategies, and completed here: a f
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
@@ -17,7 +18,7 @@ from typing import Protocol, runtime_checkable
 from holdfast.errors import EmbedderError, EmbeddingSpaceError, HoldfastError, StoreError
 from holdfast.lifecycle.gate import judge_by_words, judge_units
 from holdfast.models import build_embedder
-from holdfast.models.embedder import Embedder, check_vectors
+from holdfast.models.embedder import CheckedEmbedder, Embedder, check_vectors
 from holdfast.settings import EmbeddingSettings, GateSettings
 from holdfast.store.contract import Promotion, SpaceChange, Store
 from holdfast.text.words import regex
@@ -26,14 +27,39 @@ from holdfast.types.outcomes import ClaimedUnits, Progress
 from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
-_REMOTE = ("openai", "ollama")
 # As many as are embedded within about a second: nobody minds that at the first question after a crash.
 _AT_ONCE = 200
 # While more of the units wait, those that have a vector crowd out the others: recall@10 of questions over chats:
 # .83 when none waits, .75 when a tenth does, .70 when a quarter does, and .71 by words alone.
 _TOO_MANY_WAIT = 0.15
 # An embedder that takes seconds to fail would make every question wait; one that fails at once is asked each time.
-_SLOW_FAILURE_S, _REST_S = 1.0, 60.0
+_SLOW_FAILURE_S = 1.0
+# How long an embedder that was slow to fail is left alone, and what waits for vectors is not tried again: at first,
+# and at most. Each further failure doubles it.
+_REST_S, _RETRY_S, _LONGEST_REST_S = 60.0, 1.0, 600.0
+
+
+class BackOff:
+    """When what failed may be tried again: the longer it goes on failing, the more seldom."""
+
+    def __init__(self, clock: Callable[[], float], first: float) -> None:
+        self._clock, self._first = clock, first
+        self._pause, self._until = 0.0, 0.0
+
+    def fail(self) -> float:
+        """Note a failure, and return for how many seconds nothing is tried; long after the last it is the first."""
+        again = self._pause > 0.0 and self._clock() <= self._until + self._pause
+        self._pause = min(2.0 * self._pause, _LONGEST_REST_S) if again else self._first
+        self._until = self._clock() + self._pause
+        return self._pause
+
+    def succeed(self) -> None:
+        """Note that it works again."""
+        self._pause, self._until = 0.0, 0.0
+
+    def is_due(self) -> bool:
+        """Return whether it may be tried now."""
+        return not self._pause or self._clock() >= self._until
 
 
 class StoreEmbedder:
@@ -53,13 +79,15 @@ class StoreEmbedder:
         self._given = given
         self._count = count
         self._clock = clock
-        self._failure, self._rests_until = "", 0.0  # how it failed last, and until when questions do without it
+        self._failure, self._rest = "", BackOff(clock, _REST_S)  # how it failed last, and when it is asked again
+        self._retry = BackOff(clock, _RETRY_S)
         self._lock = threading.Lock()
         self._ready: Embedder | None = None
         self._agreed: str | None = None  # the store's space when we last looked
         self._left, self._units = 0, 0  # how many waited when many were found to, less those done since; of how many
         self._stop = threading.Event()
-        self._behind = threading.Event()
+        self._behind = threading.Event()  # something that was kept here waits for its vector
+        self._counted = True  # whether `_left` knows of it
         self._worker: threading.Thread | None = None
 
     def embedder(self) -> Embedder | None:
@@ -78,7 +106,7 @@ class StoreEmbedder:
                     self._store.apply([SpaceChange(loaded.space, if_new=True)])
                     agreed = self._store.space() or loaded.space
                 if agreed == loaded.space:
-                    self._catch_up(loaded)
+                    self._catch_up(loaded, self._stop.is_set)
                 self._ready, self._agreed = loaded, agreed
             return loaded
 
@@ -109,6 +137,8 @@ class StoreEmbedder:
         """
         try:
             loaded = self.matching() if strict else self._rested()
+            if loaded is not None:
+                self._mend(loaded)
         except EmbedderError as error:
             if strict:
                 raise
@@ -118,51 +148,76 @@ class StoreEmbedder:
         usable = self._left <= _TOO_MANY_WAIT * self._units
         who = "they are found" if usable else "until fewer do, questions are answered"
         waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
-        told = f"{waiting}; {who} by words alone; `holdfast reembed` makes all of them now"
+        why = f" ({self._failure})" if self._behind.is_set() and self._failure else ""
+        told = f"{waiting}{why}; {who} by words alone; `holdfast reembed` makes all of them now"
         if strict and not usable:
             raise EmbedderError(told)
         return usable, told
 
     def pause(self, error: EmbedderError, seconds: float) -> None:
-        """Let questions do without the embedder for a while, if they waited long for it to fail."""
+        """Let the embedder rest for a while, if others waited long for it to fail."""
+        self._failure = str(error)
         if seconds > _SLOW_FAILURE_S:
-            log.warning("questions are answered by words alone for %d seconds: %s", _REST_S, error)
-            self._failure, self._rests_until = str(error), self._clock() + _REST_S
+            log.warning("there is nothing but words for %d seconds: %s", self._rest.fail(), error)
 
     def _rested(self) -> Embedder | None:
         """See `matching`; while the embedder rests, it is not asked."""
-        began = self._clock()
-        if began < self._rests_until:
+        if not self._rest.is_due():
             raise EmbedderError(self._failure)
+        began = self._clock()
         try:
             return self.matching()
         except EmbedderError as error:
             self.pause(error, self._clock() - began)
             raise
 
-    def indexing(self, *, asked: bool = False) -> EmbeddingPlan:
+    def load(self) -> None:
+        """Load the embedder that is wanted; see `embedder`, and `_rested`."""
+        with contextlib.suppress(EmbeddingSpaceError):  # it is loaded
+            self._rested()
+
+    def indexing(self) -> EmbeddingPlan:
         """Return how units that are written now are embedded and judged.
 
-        Words are kept, and wait for vectors, while an endpoint cannot be reached or the store has another embedder's
-        vectors, and whatever is wrong when they are written because a question was `asked`. What an embedder that
-        failed before has left behind is done first, now that it may work again.
-
-        Raises:
-            EmbedderError: a local model cannot be loaded; nothing has been written yet.
+        Words are kept, and wait for vectors, while the embedder cannot be loaded or reached or the store has another
+        embedder's vectors. What was left behind is done first, now that it may work again.
         """
-        embedder = None
         try:
-            embedder = self._rested() if asked else self.matching()
-            if embedder is not None and self._behind.is_set():
-                self._behind.clear()
-                self._catch_up(embedder)
+            embedder = self._rested()
+            if embedder is not None:
+                self._mend(embedder)
+            return self._plan(embedder)
         except EmbedderError as error:
-            if not asked and self._settings.embedder not in _REMOTE and not isinstance(error, EmbeddingSpaceError):
-                raise
             log.warning("the words are kept and wait for their vectors: %s", error)
-            self._behind.set()
-        awaited = embedder is not None or self._behind.is_set()
-        return EmbeddingPlan(embedder, self._gate, awaited=awaited, failed=self._behind.set)
+            self._fall_behind(error, 0.0)
+            return self._plan(None, awaited=True)
+
+    def _plan(self, embedder: Embedder | None, *, awaited: bool = False) -> EmbeddingPlan:
+        return EmbeddingPlan(embedder, self._gate, awaited, self._fall_behind, self._rest.is_due, self._clock)
+
+    def _fall_behind(self, error: HoldfastError, seconds: float) -> None:
+        """Note that units were kept and wait for their vectors or the gate."""
+        self._counted = False
+        self._behind.set()
+        if isinstance(error, EmbedderError):
+            self.pause(error, seconds)
+
+    def _mend(self, loaded: Embedder) -> None:
+        """Embed what was left behind, if it is time to try again, for about a second; else know how much it is."""
+        if not self._behind.is_set() or self._agreed != loaded.space:
+            return
+        if self._retry.is_due():
+            self._behind.clear()
+            until = self._clock() + _SLOW_FAILURE_S
+            self._catch_up(loaded, lambda: self._stop.is_set() or self._clock() > until)
+            if self._behind.is_set():
+                self._retry.fail()
+            else:
+                self._retry.succeed()
+                self._rest.succeed()
+        if not self._counted:
+            self._counted = True
+            self._recount()
 
     def reembed(self, progress: Callable[[int], None]) -> int:
         """Let the store agree on this embedder's space, embed what has no vector in it, and return how many wait.
@@ -197,8 +252,7 @@ class StoreEmbedder:
 
         while written and not self._stop.is_set():  # what others gave up meanwhile waits behind
             written = 0
-            indexing = EmbeddingPlan(loaded, self._gate, failed=self._behind.set)
-            embed_pending(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+            embed_pending(self._store, self._plan(loaded), loaded.space, stop=self._stop.is_set, done=advance)
 
     def close(self) -> None:
         """Stop catching up."""
@@ -207,18 +261,19 @@ class StoreEmbedder:
             self._worker.join()
 
     def _load(self) -> Embedder:
-        loaded = self._given or build_embedder(self._settings)
+        loaded = self._given if self._given is not None else build_embedder(self._settings)
         if loaded is None:
             raise EmbedderError("embedding.embedder is `none`; name an embedder to embed with")
-        return loaded
+        return CheckedEmbedder(loaded)
 
-    def _catch_up(self, loaded: Embedder) -> None:
+    def _catch_up(self, loaded: Embedder, stop: Callable[[], bool]) -> None:
         if self._worker is not None and self._worker.is_alive():
             return
         if len(self._store.pending(loaded.space, _AT_ONCE + 1)) <= _AT_ONCE:
             self._left = 0
-            embed_pending(self._store, EmbeddingPlan(loaded, self._gate, failed=self._behind.set), loaded.space)
-            return
+            embed_pending(self._store, self._plan(loaded), loaded.space, stop=stop)
+            if self._behind.is_set() or not stop():
+                return
         self._recount()  # before the first question is answered
         self._worker = threading.Thread(target=self._work, args=(loaded,), name="holdfast-catching-up", daemon=True)
         self._worker.start()
@@ -236,10 +291,11 @@ class StoreEmbedder:
             self._left -= written
             progress(written)
 
-        indexing = EmbeddingPlan(loaded, self._gate, failed=self._behind.set)
-        embed_pending(self._store, indexing, loaded.space, stop=self._stop.is_set, done=advance)
+        embed_pending(self._store, self._plan(loaded), loaded.space, stop=self._stop.is_set, done=advance)
         if not self._stop.is_set():
             self._recount()
+            if self._left > 0:  # refused, or written behind it
+                self._behind.set()
 
     def _recount(self) -> None:
         counted = self._count()
@@ -254,20 +310,26 @@ _TRIED_ALONE = 3
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPlan:
-    """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet."""
+    """How kept units are embedded and judged. `awaited` says that an embedder is wanted and cannot be used yet.
+
+    `failed` hears of an error and after how many seconds of `clock` it came; `is_due` says whether to go on.
+    """
 
     embedder: Embedder | None
     gate: GateSettings
     awaited: bool = False
-    failed: Callable[[], None] = lambda: None
+    failed: Callable[[HoldfastError, float], None] = lambda _error, _seconds: None
+    is_due: Callable[[], bool] = lambda: True
+    clock: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReport:
-    """How many vectors were written, and what the gate decided, by unit."""
+    """How many vectors were written, what the gate decided, by unit, and which units wait for a vector."""
 
     written: int = 0
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
 
 
 # Lines of code and directives, and what else is no word of a text.
@@ -291,13 +353,20 @@ def text_to_embed(unit: Unit) -> str:
 
 def embed_all(
     units: Sequence[Unit], store: Store, indexing: EmbeddingPlan, progress: Progress = lambda _done, _of: None
-) -> dict[str, Gate]:
-    """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear."""
-    gates: dict[str, Gate] = {}
+) -> EmbeddingReport:
+    """Embed and judge units batch by batch: a crash in a long list costs little, and a long list stays linear.
+
+    An embedder that was slow to fail is not asked for the rest of them.
+    """
+    done = []
     for start in range(0, len(units), _EMBEDDED_TOGETHER):
         progress(start, len(units))
-        gates |= embed(units[start : start + _EMBEDDED_TOGETHER], store, indexing).gates
-    return gates
+        batch = units[start : start + _EMBEDDED_TOGETHER]
+        done.append(embed(batch, store, indexing) if indexing.is_due() else _left_waiting(batch))
+    return EmbeddingReport(
+        sum(one.written for one in done), {key: gate for one in done for key, gate in one.gates.items()},
+        frozenset().union(*(one.waiting for one in done)),
+    )  # fmt: skip
 
 
 def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> EmbeddingReport:
@@ -308,7 +377,8 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
     """
     embedder = indexing.embedder
     if not units or (embedder is None and indexing.awaited):
-        return EmbeddingReport()
+        return _left_waiting(units)
+    began = indexing.clock()
     try:
         if embedder is None:
             gates = judge_by_words(units, indexing.gate)
@@ -321,8 +391,8 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
         log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
-        indexing.failed()
-        return EmbeddingReport()
+        indexing.failed(error, indexing.clock() - began)
+        return _left_waiting(units)
     return EmbeddingReport(written, {unit.id: gate for unit, gate in gates})
 
 
@@ -346,7 +416,7 @@ def embed_pending(
     while not stop() and (units := store.pending(space, _EMBEDDED_TOGETHER, last)):
         written = embed(units, store, indexing).written
         if not written and len(units) > 1:
-            written = _one_by_one(units, store, indexing)
+            written = _one_by_one(units, store, indexing, stop)
         done(written)
         if not written:
             break
@@ -376,17 +446,17 @@ def _embed_claimed(
             last, units = claimed.last, claimed.units
             written = embed(units, store, indexing).written
             if not written and len(units) > 1:
-                written = _one_by_one(units, store, indexing)
+                written = _one_by_one(units, store, indexing, stop)
         done(written)
         if units and not written:
             return
 
 
-def _one_by_one(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> int:
+def _one_by_one(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan, stop: Callable[[], bool]) -> int:
     """Embed a batch that failed text by text: one that is refused must not hold up the others."""
     written = 0
-    for tried, unit in enumerate(units, start=1):
-        written += embed([unit], store, indexing).written
-        if not written and tried == _TRIED_ALONE:
+    for tried, unit in enumerate(units):
+        if stop() or (not written and tried == _TRIED_ALONE):
             break
+        written += embed([unit], store, indexing).written
     return written

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import EmbedderError, InputError, quote_value
+from holdfast.errors import EmbedderError, InputError, failing_as, quote_value
 from holdfast.values import dataclass
 
 Vectors = NDArray[np.float32]
@@ -39,7 +39,8 @@ class Embedder(Protocol):
     On one machine with the same libraries it is the same to the last bit; elsewhere it may differ a little, because
     a model in whole numbers turns a difference in the last bit into one that can be seen.
 
-    One that cannot embed now raises `EmbedderError`: questions are then answered by words, and units wait.
+    One that cannot embed now raises `EmbedderError`: questions are then answered by words, and units wait. Whatever
+    else it raises counts as the same (`CheckedEmbedder`).
     """
 
     @property
@@ -55,6 +56,38 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question, comparable with those of documents."""
+
+
+class CheckedEmbedder:
+    """An embedder that raises nothing but `EmbedderError`, and gives nothing but vectors; see `Embedder`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._who = f"the embedder {type(embedder).__qualname__}"
+
+    @property
+    def space(self) -> str:
+        """See `Embedder.space`."""
+        with failing_as(EmbedderError, self._who):
+            return self._embedder.space
+
+    @property
+    def dims(self) -> int:
+        """See `Embedder.dims`."""
+        with failing_as(EmbedderError, self._who):
+            return self._embedder.dims
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder.embed_documents`."""
+        with failing_as(EmbedderError, self._who):
+            found = self._embedder.embed_documents(texts)
+        return check_vectors(found, len(texts), self.dims, self.space)
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder.embed_query`."""
+        with failing_as(EmbedderError, self._who):
+            found = self._embedder.embed_query(text)
+        return check_vectors([found], 1, self.dims, self.space)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +209,7 @@ def check_vectors(vectors: object, count: int, dims: int, who: str) -> Vectors:
     """
     try:
         found = np.asarray(vectors)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise EmbedderError(f"the embedder {who} gave rows of several lengths; {count} of {dims} were due") from error
     if found.shape != (count, dims) or found.dtype.kind != "f":
         raise EmbedderError(

@@ -203,6 +203,14 @@ class Pool:
     # ------------------------------------------------------------------------------------------- one row
 
     @property
+    def waits(self) -> Bools:
+        """Return which units wait for their vectors."""
+        found = np.zeros(len(self.ids), dtype=np.bool_)
+        for claims in self.scores.values():
+            found |= claims.waits
+        return found
+
+    @property
     def coverage(self) -> Floats:
         """Return the share of the question's idf mass that each unit matches."""
         found = np.zeros(len(self.ids))

@@ -11,6 +11,7 @@ Also how sure a hit is, when a question is refused (C4), and whether a summary o
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -175,12 +176,16 @@ _EVERY_WORD = 1.0 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """What the fusion of one query needs to know: weights, what raw scores are divided by, the bonus, and F."""
+    """What the fusion of one query needs to know: weights, what raw scores are divided by, the bonus, and F.
+
+    A unit that waits for its vector has the relevance that words alone give it: that of `words`.
+    """
 
     weights: Mapping[str, float]
     scales: Mapping[str, float]
     bonus: float
     full_marks: float
+    words: Fusion | None = None
 
     @classmethod
     def of(
@@ -197,6 +202,15 @@ class Fusion:
         for strategy_id in profile.strategies:
             total = total + weights.get(strategy_id, _UNLISTED_WEIGHT)
         return cls(weights, scales, bonus, total + bonus * (len(profile.strategies) - 1))
+
+    def fuse(self, claims: Mapping[str, StrategyScores], rows: int) -> Floats:
+        """Return the fused scores of so many rows."""
+        fused, found = np.zeros(rows), np.zeros(rows)
+        for name, one in claims.items():
+            if name in self.scales:
+                fused = fused + self.weight(name) * np.minimum(one.raw / self.scales[name], 1.0)
+                found = found + (one.raw > 0.0)
+        return fused + self.bonus * np.maximum(found - 1.0, 0.0) if self.bonus else fused
 
     def weight(self, strategy_id: str) -> float:
         """Return the weight of one strategy."""
@@ -218,15 +232,15 @@ def fuse(
     fusion: Fusion,
 ) -> Pool:
     """Return a pool of the units `ids` with their fused scores."""
-    fused = np.zeros(len(ids))
-    found = np.zeros(len(ids))
-    for name, one in claims.items():
-        fused = fused + fusion.weight(name) * np.minimum(one.raw / fusion.scales[name], 1.0)
-        found = found + (one.raw > 0.0)
-    if fusion.bonus:
-        fused = fused + fusion.bonus * np.maximum(found - 1.0, 0.0)
+    fused = fusion.fuse(claims, len(ids))
     rel = np.minimum(fused / fusion.full_marks, 1.0)
-    return Pool(ids, claims, claimed, known, fused, fused, rel, fusion.full_marks)
+    pool = Pool(ids, claims, claimed, known, fused, fused, rel, fusion.full_marks)
+    if fusion.words is None or not (waits := pool.waits).any():
+        return pool
+    by_words = np.minimum(fusion.words.fuse(claims, len(ids)) / fusion.words.full_marks, 1.0)
+    rel = np.where(waits, by_words, rel)
+    fused = np.where(waits, rel * fusion.full_marks, fused)
+    return dataclasses.replace(pool, first=fused, fused=fused, rel=rel)
 
 
 # ------------------------------------------------------------------------------------------------ explaining
@@ -234,7 +248,14 @@ def fuse(
 
 def explain_fused(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
     """Return the fused score of a row as a tree: the same arithmetic as `fuse`, node by node."""
-    names = [name for name in pool.scores if pool.scored[name][row]]
+    if fusion.words is not None and pool.waits[row]:
+        full = Contribution("full marks", fusion.full_marks)
+        return Contribution.of("fused", "product", _explain_share(pool, row, accounts, fusion.words), full)
+    return _explain_sum(pool, row, accounts, fusion)
+
+
+def _explain_sum(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
+    names = [name for name in pool.scores if pool.scored[name][row] and name in fusion.scales]
     parts = [_explain_strategy(name, accounts[name].tree, fusion) for name in names]
     others = max(0.0, sum(float(pool.scores[name].raw[row]) > 0.0 for name in names) - 1.0)
     if others and fusion.bonus:
@@ -245,12 +266,17 @@ def explain_fused(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanati
 
 def explain_rel(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
     """Return the relevance of a row as a tree, with what the stages did to it."""
-    full = Contribution("full marks", fusion.full_marks)
-    share = Contribution.of("share of full marks", "ratio", explain_fused(pool, row, accounts, fusion), full)
-    rel = Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
+    waits = fusion.words is not None and pool.waits[row]
+    rel = _explain_share(pool, row, accounts, fusion.words if fusion.words is not None and waits else fusion)
     for adjustment in pool.candidate(row).adjustments:
         rel = _explain_adjustment(rel, adjustment)
     return rel
+
+
+def _explain_share(pool: Pool, row: int, accounts: Mapping[str, StrategyExplanation], fusion: Fusion) -> Contribution:
+    full = Contribution("full marks", fusion.full_marks)
+    share = Contribution.of("share of full marks", "ratio", _explain_sum(pool, row, accounts, fusion), full)
+    return Contribution.of("rel", "minimum", share, Contribution("ceiling", 1.0))
 
 
 def _explain_adjustment(rel: Contribution, adjustment: Adjustment) -> Contribution:
@@ -298,11 +324,11 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
     """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
     The best coverage and the best cosine are weighed together, among turns and among passages of documents. One that
-    holds every word of the question is never too far.
+    holds every word of the question is never too far, and of one that waits for its vector nobody knows.
     """
-    if not settings.enabled or not len(pool):
-        return ""
     coverage = pool.coverage
+    if not settings.enabled or not len(pool) or (pool.waits & (coverage > 0.0)).any():
+        return ""
     dense = pool.scores.get("dense")
     cosine = np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
     documents = pool.columns["author"] == "document"

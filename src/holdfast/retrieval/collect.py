@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, timedelta, tzinfo
 from functools import cache, partial
 from itertools import chain, compress
@@ -17,8 +17,9 @@ from holdfast.kernels import Bools, Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, StageInputs, UnitCache
 from holdfast.ranking.score import Fusion, fuse
-from holdfast.retrieval.question import Engine, Question
+from holdfast.retrieval.question import Engine, Question, without_dense
 from holdfast.retrieval.strategy import Strategy, retrieve
+from holdfast.settings import FusionSettings, ProfileSettings
 from holdfast.store.contract import ColumnName, Reading
 from holdfast.store.queries import TimeQuery
 from holdfast.store.rows import microseconds
@@ -71,9 +72,20 @@ def collect(engine: Engine, question: Question, query: QueryProfile, reading: Re
     known = {**reading.columns(ids, _KNOWN), **beside}
     known["asks"] = _find_asking(engine, question, query, known["stating"])
     asking = {*compress(ids, known["asks"].tolist())}
-    fusion = Fusion.of(results, question.profile, engine.settings.fusion, asking)
+    fusion = _fusion_of(results, question.profile, engine.settings.fusion, asking)
     pool, notice = add_times(fuse(ids, claims, claimed, known, fusion).merge_copies(), query, reading)
     return Retrieval(results, fusion, pool, depth, notice=notice)
+
+
+def _fusion_of(
+    results: Sequence[RetrievalResult], profile: ProfileSettings, settings: FusionSettings, asking: Collection[str]
+) -> Fusion:  # fmt: skip
+    """Return how claims are fused, and how those of units are that wait for their vectors: as words alone are."""
+    fusion = Fusion.of(results, profile, settings, asking)
+    if "dense" not in profile.strategies:
+        return fusion
+    others = [one for one in results if one.strategy_id != "dense" and not one.escalated]
+    return dataclasses.replace(fusion, words=Fusion.of(others, without_dense(profile), settings, asking))
 
 
 def _find_asking(engine: Engine, question: Question, query: QueryProfile, stating: NDArray[Any]) -> Bools:
@@ -202,7 +214,8 @@ def _align(
             missing = tuple(map(ids.__getitem__, rest.tolist()))
             nothing = partial(StrategyScores.of, relative=found.relative, terms=found.matched.shape[1])
             found, rows = found.joined(score.get(name, nothing)(missing)), np.concatenate([rows, rest])
-        claims[name], claimed[name] = found.take(np.argsort(rows)), mask | (name in score)
+        claims[name] = found.take(np.argsort(rows))
+        claimed[name] = (mask | (name in score)) & ~claims[name].waits
     return claims, claimed
 
 
@@ -219,7 +232,7 @@ def score_units(
     for name, known in found.pool.scores.items():
         scored = primary[name].score(query, reading, rows) if name in primary else None
         claims[name] = scored or StrategyScores.of(rows, relative=known.relative, terms=known.matched.shape[1])
-        claimed[name] = np.full(len(rows), scored is not None)
+        claimed[name] = np.full(len(rows), scored is not None) & ~claims[name].waits
     columns = dict(reading.columns(rows, _KNOWN))
     columns["asks"] = _find_asking(engine, question, query, columns["stating"])
     columns |= {name: np.full(len(rows), None, dtype=object) for name in _NEIGHBOURS if name in found.pool.columns}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from holdfast.kernels import vectors
 from holdfast.retrieval.strategy import Proposals
 from holdfast.settings import Settings
-from holdfast.store.contract import Reading
+from holdfast.store.contract import NO_DEADLINE, Reading
 from holdfast.store.queries import DenseQuery
 from holdfast.types import Contribution, Deadline, QueryProfile, StrategyExplanation, StrategyScores
 
@@ -21,7 +21,7 @@ class DenseStrategy:
     id = "dense"
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings.dense
+        self._settings, self._depth = settings.dense, settings.retrieval.max_candidates
 
     def propose(self, query: QueryProfile, reading: Reading, depth: int, deadline: Deadline) -> Proposals:
         """See `Strategy.propose`: the funnel's candidates, those of all rows, or the first sure enough tier's."""
@@ -32,6 +32,12 @@ class DenseStrategy:
             tier = self._sure_tier(query, query.vector, reading, depth, deadline)
         found = reading.propose(DenseQuery(query.space or "", query.vector, tier), depth, deadline)
         return Proposals(found.ids, found.exhausted)
+
+    def _tier(self, query: QueryProfile, vector: NDArray[np.float32], reading: Reading) -> int:
+        """Return by which tier units were chosen; scores are the full vectors' all the same."""
+        if not self._settings.early_exit:
+            return len(vector)
+        return self._sure_tier(query, vector, reading, self._depth, NO_DEADLINE)
 
     def _sure_tier(
         self, query: QueryProfile, vector: NDArray[np.float32], reading: Reading, depth: int, deadline: Deadline
@@ -47,19 +53,23 @@ class DenseStrategy:
         return len(vector)
 
     def score(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> StrategyScores:
-        """See `Strategy.score`: the full vectors' cosines (law 11); a unit that waits for its vector scores 0."""
+        """See `Strategy.score`: the full vectors' cosines (law 11); a unit without a vector scores 0, and waits."""
         claims = StrategyScores.of(ids)
         if query.vector is not None and ids:
             evidence = reading.evidence(DenseQuery(query.space or "", query.vector), ids)
+            claims.waits[:] = True
             if evidence.ids:
-                near = vectors.cosines(evidence.vectors, query.vector, len(query.vector))
-                claims.raw[claims.rows_of(evidence.ids)] = np.maximum(near, 0.0)
+                near, rows = (
+                    vectors.cosines(evidence.vectors, query.vector, len(query.vector)),
+                    claims.rows_of(evidence.ids),
+                )
+                claims.raw[rows], claims.waits[rows] = np.maximum(near, 0.0), False
         return claims
 
     def explain(self, query: QueryProfile, reading: Reading, ids: Sequence[str]) -> dict[str, StrategyExplanation]:
         """See `Strategy.explain`."""
         claims = self.score(query, reading, ids)
-        notes = (self.id,) if query.vector is None else (self.id, f"tier: {len(query.vector)}")
+        notes = (self.id,) if query.vector is None else (self.id, f"tier: {self._tier(query, query.vector, reading)}")
         return {
             unit_id: StrategyExplanation(Contribution("cosine", raw), notes)
             for unit_id, raw in zip(claims.ids, claims.raw.tolist(), strict=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import EmbedderError, ReaderError, UnknownProfileError, quote_value
 from holdfast.models import open_reader
-from holdfast.models.embedder import Embedder, check_vectors
+from holdfast.models.embedder import Embedder
 from holdfast.models.reader import Reader
 from holdfast.retrieval.dense import DenseStrategy
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
@@ -102,8 +102,7 @@ class Engine:
             given = self._given(question, reading)
         query = self._profile(*given)
         texts = tuple(dict.fromkeys((_text_of(self, query), *slots)))
-        rows = check_vectors([loaded.embed_query(text) for text in texts], len(texts), loaded.dims, loaded.space)
-        known = KnownVectors(loaded, dict(zip(texts, rows, strict=True)))
+        known = KnownVectors(loaded, {text: loaded.embed_query(text) for text in texts})
         return dataclasses.replace(self, embedder=lambda: known, heard=(given, query))
 
     def read(self, question: Question, reading: Reading) -> QueryProfile:
@@ -155,10 +154,7 @@ class KnownVectors:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question."""
-        if text in self.vectors:
-            return self.vectors[text]
-        [vector] = check_vectors([self.embedder.embed_query(text)], 1, self.dims, self.space)
-        return np.asarray(vector)
+        return self.vectors[text] if text in self.vectors else self.embedder.embed_query(text)
 
 
 @dataclass(frozen=True, slots=True)

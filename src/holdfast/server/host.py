@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from holdfast.arguments import SessionOptions, choose_budget, zone_of
-from holdfast.errors import HoldfastError, InputError, quote_value
+from holdfast.errors import HoldfastError, InputError, failing_as, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText
@@ -135,7 +135,8 @@ def assemble(
         if room < _LEAST_ADDITION:
             return _without_memory(given, counted, start, f"messages and prompt leave {max(room, 0)} tokens")
         asked = [*given[start:], {"role": "user", "content": prompt}] if prompt else given[start:]
-        context = memory.assemble(asked, budget=room, **owner)
+        with failing_as(HoldfastError, "recall"):  # whatever it is: a turn needs no memory
+            context = memory.assemble(asked, budget=room, **owner)
     except HoldfastError as error:
         log.warning("a turn goes on without memory: %s", error)
         start = counted.first_shown(budget) if trim and budget is not None else 0
@@ -336,8 +337,12 @@ class _Counted:
 def _written(message: MessageDict) -> str:
     """Return what a model reads of a message, near enough to count it."""
     content, calls = message.get("content"), message.get("tool_calls")
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False) if content else ""
-    return text + json.dumps(calls, ensure_ascii=False) if calls else text
+    text = content if isinstance(content, str) else _as_json(content) if content else ""
+    return text + _as_json(calls) if calls else text
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)  # a host's own objects are no reason to fail
 
 
 def _without_memory(messages: tuple[MessageDict, ...], counted: _Counted, start: int, reason: str) -> Assembled:

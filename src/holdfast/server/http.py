@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
-from holdfast.errors import AccessError, HoldfastError, InputError, ServerError, quote_value
+from holdfast.errors import AccessError, EmbedderError, HoldfastError, InputError, ServerError, quote_value
 from holdfast.memory import Memory
 from holdfast.server.access import Caller, Tokens, answer_for, authorise, without_folders, without_place
 from holdfast.server.host import HOST_VERBS
@@ -111,10 +111,14 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def _live(self, _: Starlette) -> AsyncIterator[None]:
-        self._loaded = self._long.run("", lambda: self.memory.search("ready", user=_NOBODY))
+        self._loaded = self._long.run("", self._load)
         yield
         for kind in (self._quick, self._long, self._erasing):
             await kind.finish()
+
+    def _load(self) -> None:
+        self.memory.load()
+        self.memory.search("ready", user=_NOBODY)  # reads the index, and the reader
 
     # ------------------------------------------------------------------------------------------- who may enter
 
@@ -287,6 +291,9 @@ class HttpServer:
     async def _say_ready(self, _: Request) -> Response:
         if self._loaded is None or not self._loaded.done():
             raise Refused(ServerError("the store and the embedder are being loaded"), headers={"Retry-After": "1"})
+        if isinstance(failure := self._loaded.exception(), EmbedderError):
+            self._loaded = self._long.start(self._load)  # the next who asks hears whether it could be loaded now
+            raise failure
         self._loaded.result()
         await self._quick.run("", partial(self.memory.stats, user=_NOBODY))
         return JSONResponse({"status": "ready", "version": __version__})

@@ -16,7 +16,7 @@ _EVENTS = "text/event-stream"
 # For whoever looks after the server; nothing of anybody's memory.
 PLAIN_ROUTES = {
     "/health": ("Whether the server is alive", JSON_BODY),
-    "/ready": ("Whether the store is open and the embedder loaded", JSON_BODY),
+    "/ready": ("Whether the store is open and the embedder could be loaded", JSON_BODY),
     "/metrics": ("Counts and durations, as Prometheus reads them", "text/plain"),
 }
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>

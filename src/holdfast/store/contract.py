@@ -52,7 +52,8 @@ from holdfast.values import dataclass
 Analyse = Callable[[Unit], Analysis]
 # What is known of a unit without reading it. Times are microseconds since 1970; only a summary, which spans its
 # sources, has a `decay_rate` (else NaN). `said` is equal for copies, `length` counts characters, `stating` has the
-# bits of `Analysis`. `before` and `after` are the visible turns beside a turn, `hidden` says why a view hides it.
+# bits of `Analysis`. `before` and `after` are the visible turns beside a turn, `hidden` says why a view hides it;
+# `most_accessed` is the highest count of the owner's units besides all those that are asked for.
 ColumnName = Literal[
     "author", "speaker", "session", "scope", "kind", "event_time", "starts", "ends", "decay_rate", "covered_by",
     "length", "said", "stating", "anchor_density", "document", "access_count", "most_accessed", "before", "after",

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from holdfast.errors import InputError, quote_value
+from holdfast.errors import InputError, failing_as, quote_value
 from holdfast.text.words import regex
 from holdfast.values import dataclass
 
@@ -232,12 +232,8 @@ def checked_counter(counter: TokenCounter) -> TokenCounter:
     name = getattr(counter, "__qualname__", type(counter).__qualname__)
 
     def count(text: str) -> int:
-        try:
+        with failing_as(InputError, f"the token counter {name}"):
             tokens = counter(text)
-        # The counter is foreign code and may raise anything; the original stays as the cause.
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"the token counter {name} failed with {reason}") from error
         # bool is an int to Python, and a counter that answers True has answered another question.
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InputError(f"the token counter {name} gave {quote_value(tokens)}; it must give an int >= 0")

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby, islice
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from holdfast.lifecycle.embedding import EmbeddingPlan, text_to_embed
 from holdfast.messages.checks import MAX_NAME, check_name
 from holdfast.messages.content import read_message
 from holdfast.messages.redaction import redact_json
-from holdfast.models.embedder import check_vectors
 from holdfast.settings import IngestSettings
 from holdfast.store.contract import DocumentChange, Restoration, Store, read_once
 from holdfast.store.erasure import ERASED
@@ -299,10 +297,10 @@ def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -
     ]
     texts = [text_to_embed(kept[number].versions[place]) for number, place in wanted]
     try:
-        rows: Any = check_vectors(embedder.embed_documents(texts), len(texts), embedder.dims, embedder.space)
+        rows = embedder.embed_documents(texts)
     except EmbedderError as error:
         log.warning("%d units are kept and wait for their vectors: %s", len(kept), error)
-        indexing.failed()
+        indexing.failed(error, 0.0)
         return kept
     made = {pair: row.tobytes() for pair, row in zip(wanted, halve(np.asarray(rows)), strict=True)} if wanted else {}
     return [

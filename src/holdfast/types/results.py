@@ -160,7 +160,7 @@ class Projection:
         return tuple(fall for fall in self.fallen if fall.unit_id == unit_id)
 
 
-_COLUMNS = ("raw", "coverage", "matched", "identified", "proven")
+_COLUMNS = ("raw", "coverage", "matched", "identified", "proven", "waits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +170,7 @@ class StrategyScores:
     `raw` is its score, ≥ 0, higher is better; `relative` when it means something only beside the question's best.
     `coverage` is the share of the question's idf mass that a unit's words match (C4), `matched` which terms they are,
     `identified` how far it holds the question's identifiers (NaN when there are none), `proven` whether it carries a
-    proof of something that it does not state itself.
+    proof of something that it does not state itself, `waits` whether it has not yet what the strategy compares.
     """
 
     ids: tuple[str, ...]
@@ -179,6 +179,7 @@ class StrategyScores:
     matched: Bools
     identified: Floats
     proven: Bools
+    waits: Bools
     relative: bool = False
 
     @classmethod
@@ -187,7 +188,7 @@ class StrategyScores:
         rows = len(ids)
         return cls(
             tuple(ids), np.zeros(rows), np.zeros(rows), np.zeros((rows, terms), dtype=np.bool_),
-            np.full(rows, np.nan), np.zeros(rows, dtype=np.bool_), relative,
+            np.full(rows, np.nan), np.zeros(rows, dtype=np.bool_), np.zeros(rows, dtype=np.bool_), relative,
         )  # fmt: skip
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:

@@ -441,7 +441,8 @@ Status = Literal["added", "duplicate", "updated"]
 class WriteResult:
     """What `remember` did with one message.
 
-    `promoted` when the gate made it durable; `superseded` are earlier units that it plainly replaces.
+    `promoted` when the gate made it durable; `superseded` are earlier units that it plainly replaces. `waits` when
+    the embedder fails: the unit is found by its words until it has a vector, and the gate has not decided yet.
     """
 
     id: str
@@ -449,6 +450,7 @@ class WriteResult:
     version: int
     promoted: bool = False
     superseded: tuple[str, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,8 +362,9 @@ class SqliteReading:
         keys = np.full(len(ids), NOWHERE, dtype=np.int64)
         for shard, mine, places in groups:
             keys[mine] = [shard.keys[place] for place in places.tolist()]
-        counts = dict(self._run("access_counts", {**owner, "keys": json.dumps(keys.tolist())}).fetchall())
-        [most] = self._run("most_accessed", owner).fetchone()
+        asked = {**owner, "keys": json.dumps(keys.tolist())}
+        counts = dict(self._run("access_counts", asked).fetchall())
+        [most] = self._run("most_accessed", asked).fetchone()
         return {
             "access_count": np.array([counts.get(key, 0) for key in keys.tolist()], dtype=np.int64),
             "most_accessed": np.full(len(ids), most, dtype=np.int64),

@@ -295,6 +295,14 @@ class SqliteStore:
                 location=self._database.name,
             )
 
+    def reset_caches(self) -> None:
+        """Forget all that is derived from units: shards, hypervectors, units read, and the saved index.
+
+        What is asked for next derives it again; nothing is lost but time.
+        """
+        with self._database.in_use():
+            self._index.drop_all()
+
     def tenants(self) -> list[str]:
         """See `Copyable.tenants`."""
         with self._database.in_use():

@@ -278,7 +278,7 @@ ORDER BY "user";
 SELECT key, access_count FROM units
 WHERE tenant = %(tenant)s AND "user" = %(user)s AND key = ANY(%(keys)s::bigint[]) AND access_count > 0
 UNION ALL SELECT NULL, max(access_count) FROM units
-WHERE tenant = %(tenant)s AND "user" = %(user)s AND access_count > 0;
+WHERE tenant = %(tenant)s AND "user" = %(user)s AND access_count > 0 AND key <> ALL(%(keys)s::bigint[]);
 
 -- --------------------------------------------------------------------------------------------------------------- units
 

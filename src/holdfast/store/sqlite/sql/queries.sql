@@ -284,8 +284,9 @@ SELECT key, access_count FROM units
 WHERE tenant = :tenant AND user = :user AND key IN (SELECT value FROM json_each(:keys)) AND access_count > 0;
 
 -- name: most_accessed
-SELECT coalesce(max(access_count), 0) FROM units
-WHERE tenant = :tenant AND user = :user AND access_count > 0;
+SELECT coalesce((SELECT access_count FROM units
+    WHERE tenant = :tenant AND user = :user AND access_count > 0 AND key NOT IN (SELECT value FROM json_each(:keys))
+    ORDER BY access_count DESC LIMIT 1), 0);
 
 -- name: rewrite_unit
 UPDATE units SET body = :body, checksum = :checksum WHERE key = :key;
