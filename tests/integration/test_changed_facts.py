@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from builders import NOW, costly, known_facts, later, opened
 from holdfast import Contribution, Settings
 from holdfast.cli import output
-from holdfast.lifecycle import supersede
 from holdfast.testing.contracts import HashEmbedder
 
 OLD, NEW = "I live in Lisbon.", "I moved to Porto."
@@ -246,16 +245,10 @@ def test_an_older_statement_imported_later_replaces_nothing(memory):
     assert current(memory) == {"I live in Faro.", NEW}
 
 
-def test_an_older_statement_imported_after_its_change_is_superseded_by_it(memory):
+def test_an_older_statement_imported_after_its_change_stays(memory):
     say(memory, NEW, 5)
     say(memory, OLD, 1)
-    assert current(memory) == {NEW}
-
-
-def test_an_older_habit_imported_after_its_change_is_superseded_by_it(memory):
-    say(memory, "I run on Mondays now.", 5)
-    say(memory, "I run on Tuesdays.", 1)
-    assert current(memory) == {"I run on Mondays now."}
+    assert current(memory) == {NEW, OLD}
 
 
 def test_as_of_gives_the_answer_of_then():
@@ -322,11 +315,3 @@ def test_nothing_is_lost_and_what_is_superseded_says_by_whom_and_why(said, other
                 by = units[unit.superseded_by]
                 assert by.event_time > unit.event_time
                 assert by.user == unit.user
-
-
-def test_an_import_looks_once_for_what_was_said_later(memory, monkeypatch):
-    looked, look = [], supersede._newest_known
-    monkeypatch.setattr(supersede, "_newest_known", lambda *given: looked.append(given) or look(*given))
-    said = [{"role": "user", "content": f"I own boat {n}.", "at": later(days=n).isoformat()} for n in range(40)]
-    memory.remember(said, user="ana", session="import")
-    assert len(looked) == 1

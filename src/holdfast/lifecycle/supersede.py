@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,8 +48,6 @@ from holdfast.types import (
 )
 from holdfast.values import dataclass
 
-# When something was said, as `Unit.moment` has it.
-TurnOrderKey = tuple[datetime, int, str]
 # A statement of the same thing shares words or meaning with its change: it is among the nearest.
 _NEAREST = 32
 # "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
@@ -79,52 +75,30 @@ class Superseded:
 
 
 def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
-    """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
+    """Return what some turns, just indexed, replace. Each unit is replaced once.
 
-    What was said later decides, in whatever order turns arrive. Each unit is replaced once.
+    Only what was known before is replaced: a turn that arrives after its change stays, as nobody looks for later ones.
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
-    together = frozenset(unit.id for unit in units)
-    # Once for all turns of a call: an import brings thousands.
-    newest = cache(lambda view: _newest_known(store, view, together))
-    concerned = [unit for unit in units if _is_concerned(unit, functional, newest)]
+    concerned = [unit for unit in units if _is_concerned(unit, functional)]
     space = store.space() or "" if concerned else ""
     for one in concerned:
         unit, others = _look_around(store, one, space, settings)
-        plans = [
-            plan
-            for other in others
-            if other.moment < unit.moment
-            for plan in read_assertions_of(other)
-            if plan.planned
-        ]
+        before = [other for other in others if other.moment < unit.moment]
+        plans = [plan for other in before for plan in read_assertions_of(other) if plan.planned]
         said = fulfil_plans(read_assertions_of(unit), plans)
-        for other in others:
-            old, new = (other, unit) if other.moment < unit.moment else (unit, other)
-            told = said if new is unit else read_assertions_of(new)
-            if old.id not in found and (change := _change(new, told, old, functional)) is not None:
-                found[old.id] = Superseded(old, new, change)
+        for old in before:
+            if old.id not in found and (change := _change(unit, said, old, functional)) is not None:
+                found[old.id] = Superseded(old, unit, change)
     return [*found.values()]
 
 
-def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View], TurnOrderKey | None]) -> bool:
-    """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
-    told_later = unit.event_time != unit.recorded_time
-    if not (told_later or functional or speaks_of_change(unit.text)):
+def _is_concerned(unit: Unit, functional: frozenset[str]) -> bool:
+    """Return whether a turn may replace another: most have no word of change, and are not read for it."""
+    if not functional and not speaks_of_change(unit.text):
         return False
-    said = read_assertions_of(unit)
-    if any(one.may_change(functional) for one in said):
-        return True
-    known = newest(View.of_owner(unit)) if said and told_later else None
-    return known is not None and known > unit.moment
-
-
-def _newest_known(store: Store, view: View, together: frozenset[str]) -> TurnOrderKey | None:
-    """Return when the last turn was said that was known before; those that came together look for themselves."""
-    with store.reading(view) as reading:
-        found = reading.scan(order="newest", limit=len(together) + 1)
-        return max((one.moment for one in found if one.id not in together), default=None)
+    return any(one.may_change(functional) for one in read_assertions_of(unit))
 
 
 def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
