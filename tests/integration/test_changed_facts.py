@@ -42,12 +42,7 @@ def current(memory, user="ana", **more):
     [
         (OLD, NEW, WHY),
         ("I work at Northwind.", "I no longer work at Northwind.", "works_at: Northwind → ended (said: no longer)"),
-        ("My phone is an iPhone.", "My new phone is a Pixel.", "has phone: iPhone → Pixel (said: new)"),
-        ("The fair is on Monday.", "Actually it is Tuesday, not Monday.", "is on: Monday → Tuesday (said: actually)"),
         ("I use Trello.", "I switched from Trello to Linear.", "uses: Trello → Linear (said: switched)"),
-        ("I drink coffee.", "I no longer drink coffee.", "drink: coffee → ended (said: no longer)"),
-        ("Our rent is 1590 euros.", "Our rent is 1640 euros now.", "has rent: 1590 euros → 1640 euros (said: now)"),
-        ("The standup is at 9:15.", "The standup is now at 9:30.", "is at: 9:15 → 9:30 (said: now)"),
     ],
 )  # fmt: skip
 def test_a_change_is_seen_reported_and_told(memory, old, new, why):
@@ -119,8 +114,6 @@ def test_a_turn_that_says_more_than_what_changed_is_left_alone(memory):
         ("I live in Lisbon with Rui.", NEW),
         ("I live in Lisbon by the river.", "I live in Porto now."),
         ("I work at Northwind as an engineer.", "I work at Halden now."),
-        ("I study biology at Leiden.", "I no longer study biology."),
-        ("I run on Tuesdays and I sing in a choir.", "I run on Mondays now."),
     ],
 )
 def test_a_sentence_that_says_more_than_what_changed_is_left_alone(memory, old, new):
@@ -128,16 +121,6 @@ def test_a_sentence_that_says_more_than_what_changed_is_left_alone(memory, old, 
     assert say(memory, new, 1).superseded == ()
     assert current(memory) == {old, new}
     assert [fact for fact in memory.facts(user="ana", current_only=False) if not fact.current]
-
-
-def test_a_plan_that_came_true_takes_the_place_of_what_held(memory):
-    first = say(memory, OLD, 0)
-    assert say(memory, "We're moving to Porto in May.", 1).superseded == ()
-    done = say(memory, "We moved in last week.", 30)
-    assert done.superseded == (first.id,)
-    assert memory.get(first.id, user="ana").superseded_why == WHY
-    [home] = memory.facts(user="ana", relation="lives_in")
-    assert (home.value, home.replaced, home.sources) == ("Porto", "Lisbon", (done.id,))
 
 
 def test_detection_is_turned_off_by_settings(memory):
@@ -274,12 +257,8 @@ SAID = (
     "I live in Leeds now.",
     "I work at Brightwater.",
     "I left Brightwater.",
-    "I run on Tuesdays.",
-    "I run on Mondays now.",
-    "I'm vegan.",
-    "I'm not vegan any more.",
-    "We're moving to Leeds.",
-    "We moved in.",
+    "I use Trello.",
+    "I switched from Trello to Linear.",
     "Hello.",
 )
 

@@ -22,7 +22,6 @@ from holdfast.text.changes import (
     Assertion,
     StatementChange,
     find_changes,
-    fulfil_plans,
     is_quoting,
     read_assertions_of,
     speaks_of_change,
@@ -77,7 +76,7 @@ class Superseded:
 def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
     """Return what some turns, just indexed, replace. Each unit is replaced once.
 
-    Only what was known before is replaced: a turn that arrives after its change stays, as nobody looks for later ones.
+    Only what was known before is replaced: a turn that arrives after its change stays.
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
@@ -85,11 +84,10 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     space = store.space() or "" if concerned else ""
     for one in concerned:
         unit, others = _look_around(store, one, space, settings)
-        before = [other for other in others if other.moment < unit.moment]
-        plans = [plan for other in before for plan in read_assertions_of(other) if plan.planned]
-        said = fulfil_plans(read_assertions_of(unit), plans)
-        for old in before:
-            if old.id not in found and (change := _change(unit, said, old, functional)) is not None:
+        for old in others:
+            if old.moment >= unit.moment or old.id in found:
+                continue
+            if (change := _change(unit, old, functional)) is not None:
                 found[old.id] = Superseded(old, unit, change)
     return [*found.values()]
 
@@ -101,16 +99,15 @@ def _is_concerned(unit: Unit, functional: frozenset[str]) -> bool:
     return any(one.may_change(functional) for one in read_assertions_of(unit))
 
 
-def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
+def _change(new: Unit, old: Unit, functional: frozenset[str]) -> StatementChange | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
     if old.pinned or "superseded" in old.overruled or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = read_assertions_of(old)
-    made = find_changes(said, before, functional)
+    made = find_changes(read_assertions_of(new), before, functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
         return None
-    # What is told of a meeting's day is told of no more than its day.
     said_again = (new.text, *(one.old for one in made if one.new), *(f"{one.subject} {one.slot}" for one in before))
     return made[0] if set(terms(old.text)) <= _PLAIN.union(*map(terms, said_again)) else None
 
@@ -151,7 +148,7 @@ def _is_comparable(one: Unit, unit: Unit) -> bool:
 
 def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
     """Return the units that state a fact of a subject that these speak of, however far they are in words."""
-    slots = {"lives_in" if one.slot == "moved" else one.slot for one in said}
+    slots = {one.slot for one in said}
     subjects = {symbol(one.subject) for one in said}
     facts = reading.facts().about(subjects, _NEAREST)
     return [source for fact in facts if fact.relation in slots for source in fact.sources]
@@ -176,7 +173,7 @@ def list_facts(
         ledger.enter(unit, names.get(unit.id) or "")
         if kinds & INSTRUCTIONS:
             ledger.instruct(unit)
-    entries = [entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown]
+    entries = [*ledger.ended, *ledger.holding.values()]
     known = _mark_earlier(entries, [entry.known(current, successors) for entry in entries], aliases)
     wanted = aliases.symbol(subject) if subject is not None else None
     kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
@@ -210,10 +207,8 @@ def find_successor(store: Store, unit: Unit, settings: Settings) -> Superseded |
     """Return the turn that plainly replaces another one, whether or not that was overruled."""
     kept, others = _look_around(store, unit, store.space() or "", settings)
     old, functional = kept.evolve(overruled=()), frozenset(settings.symbolic.functional)
-    plans = [plan for plan in read_assertions_of(old) if plan.planned]
     for new in others:
-        said = fulfil_plans(read_assertions_of(new), plans)
-        if new.moment > old.moment and (change := _change(new, said, old, functional)) is not None:
+        if new.moment > old.moment and (change := _change(new, old, functional)) is not None:
             return Superseded(old, new, change)
     return None
 

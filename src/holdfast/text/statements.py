@@ -8,7 +8,6 @@ weighed together.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import string
 from collections import Counter
@@ -16,16 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 
-from holdfast.text.changes import Assertion, find_change, fulfil_plans, is_quoting, read_assertions_of
-from holdfast.text.facts import CONFIDENCE, facts_of, speaker_of
+from holdfast.text.changes import Assertion, find_change, is_quoting, read_assertions_of
+from holdfast.text.facts import facts_of, speaker_of
 from holdfast.text.instructions import Instruction, instructions_of
 from holdfast.text.names import Aliases
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import KnownFact, Unit
 from holdfast.values import dataclass
-
-# Slots of changes that only say what became of a slot: its name is that of the statement which they change.
-_NAMELESS = ("", "is reset", "gone")
 
 
 @dataclass(slots=True)
@@ -40,20 +36,13 @@ class LedgerEntry:
     replaced: LedgerEntry | None = None
     ended_by: Unit | None = None
 
-    @property
-    def is_shown(self) -> bool:
-        """Return whether the table has it: what is told by the way only where it has changed."""
-        return not self.said.end or self.said.listed or bool(self.replaced or self.ended_by)
-
     def known(self, current: frozenset[str], successors: Mapping[str, Unit]) -> KnownFact:
         """Return the fact as it stands at the end; it holds while a unit that states it does."""
         first, last, said, replaced = self.units[0], self.units[-1], self.said, self.replaced
         holds = self.ended_by is None and any(unit.id in current for unit in self.units)
         ended_by = None if holds else self.ended_by or successors.get(last.superseded_by or "")
-        relation = said.slot.removeprefix("has ").strip() if said.end else said.slot  # of a pattern: "has phone"
         return KnownFact(
-            subject=said.subject.removesuffix(f" {relation}") if said.end else said.subject,
-            relation=relation.replace(" ", "_") if said.end else relation, value=said.value,
+            subject=said.subject, relation=said.slot, value=said.value,
             since=first.valid_from or first.event_time, sources=tuple(dict.fromkeys(unit.id for unit in self.units)),
             confidence=self.confidence, document=self.document, current=holds,
             replaced=replaced.said.value if replaced else "", replaced_in=replaced.units[-1].id if replaced else "",
@@ -71,12 +60,10 @@ class StatementLedger:
     successors: Mapping[str, Unit] = field(default_factory=dict)
     holding: dict[tuple[str, ...], LedgerEntry] = field(default_factory=dict)
     ended: list[LedgerEntry] = field(default_factory=list)
-    plans: list[Assertion] = field(default_factory=list)
 
     def enter(self, unit: Unit, document: str) -> None:
         """Enter what a unit states; what it changes ends first."""
-        said = fulfil_plans(read_assertions_of(unit), self.plans) if unit.fact is None else ()
-        self.plans += [one for one in said if one.planned]
+        said = read_assertions_of(unit) if unit.fact is None else ()
         changing = [one for one in said if one.may_change(self.functional) and not is_quoting(unit.text)]
         replaced = []
         if changing or unit.id in self.successors:
@@ -85,7 +72,7 @@ class StatementLedger:
             for new in changing:
                 replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
         self._end(replaced, unit)
-        for statement, confidence in _statements(unit, said, replaced):
+        for statement, confidence in _statements(unit):
             self._add(LedgerEntry(statement, [unit], confidence, document), replaced)
 
     def instruct(self, unit: Unit) -> None:
@@ -96,7 +83,7 @@ class StatementLedger:
             gone = [entry for entry in known if entry.said.speaker == speaker]
             self._end(gone, unit)
             if not told.revokes:
-                said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
+                said = Assertion(speaker, speaker, "instruction", told.text)
                 self._add(LedgerEntry(said, [unit], told=told), gone)
 
     def _end(self, entries: Sequence[LedgerEntry], unit: Unit) -> None:
@@ -118,20 +105,9 @@ class StatementLedger:
         return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 
-def _statements(
-    unit: Unit, said: Sequence[Assertion], replaced: Sequence[LedgerEntry]
-) -> Iterator[tuple[Assertion, float]]:
-    """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
-    named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones
+def _statements(unit: Unit) -> Iterator[tuple[Assertion, float]]:
     for fact in dict.fromkeys(fact for fact, _ in facts_of(unit)):
-        if fact.relation != "instance_of" or fact.object not in named:
-            yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object, 0, 0), fact.confidence
-    for one in said:
-        if not one.ended and one.slot in _NAMELESS:
-            if old := next((entry.said for entry in replaced if find_change(one, entry.said)), None):
-                yield dataclasses.replace(one, subject=old.subject, slot=old.slot), CONFIDENCE["identity"]
-        elif one.told and one.end and not one.ended and not one.planned:
-            yield one, CONFIDENCE["identity"]
+        yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object), fact.confidence
 
 
 # Of a longer turn the beginning is read: who tells a change needs a few sentences, and a long list has to be read.
