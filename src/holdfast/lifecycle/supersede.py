@@ -11,15 +11,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reading, Reinstatement, Store, Supersession
-from holdfast.store.queries import DenseQuery, LexicalQuery, StatementQuery
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reinstatement, Store, Supersession
+from holdfast.store.queries import StatementQuery
 from holdfast.text.changes import (
-    Assertion,
     StatementChange,
     find_changes,
     is_quoting,
@@ -28,15 +25,14 @@ from holdfast.text.changes import (
 )
 from holdfast.text.facts import facts_of, speaker_of
 from holdfast.text.instructions import instructions_of
-from holdfast.text.names import Aliases, aliases_of, symbol
+from holdfast.text.names import Aliases, aliases_of
 from holdfast.text.questions import asks_only
 from holdfast.text.sentences import PROSE
 from holdfast.text.statements import LedgerEntry, StatementLedger
-from holdfast.text.terms import TOKENIZERS, terms
+from holdfast.text.terms import terms
 from holdfast.text.words import words
 from holdfast.types import (
     FACTS,
-    FIELDS,
     INSTRUCTIONS,
     Decision,
     DecisionKind,
@@ -47,8 +43,8 @@ from holdfast.types import (
 )
 from holdfast.values import dataclass
 
-# A statement of the same thing shares words or meaning with its change: it is among the nearest.
-_NEAREST = 32
+# Of one subject and relation so many facts are looked at: a person has few homes, and may use many things.
+_MOST_STATED = 32
 # "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
 _PLAIN = frozenset(term for word in words("changes", "plain") for term in terms(word))
 
@@ -80,14 +76,10 @@ def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> 
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
-    concerned = [unit for unit in units if _is_concerned(unit, functional)]
-    space = store.space() or "" if concerned else ""
-    for one in concerned:
-        unit, others = _look_around(store, one, space, settings)
-        for old in others:
-            if old.moment >= unit.moment or old.id in found:
-                continue
-            if (change := _change(unit, old, functional)) is not None:
+    for one in units:
+        unit, earlier = _read_earlier(store, one, settings) if _is_concerned(one, functional) else (one, [])
+        for old in earlier:
+            if old.id not in found and (change := _change(unit, old, functional)) is not None:
                 found[old.id] = Superseded(old, unit, change)
     return [*found.values()]
 
@@ -112,46 +104,33 @@ def _change(new: Unit, old: Unit, functional: frozenset[str]) -> StatementChange
     return made[0] if set(terms(old.text)) <= _PLAIN.union(*map(terms, said_again)) else None
 
 
-def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tuple[Unit, list[Unit]]:
-    """Return a unit as the store has it, which gave it its position, and what is near to it.
+def _read_earlier(store: Store, unit: Unit, settings: Settings) -> tuple[Unit, list[Unit]]:
+    """Return a unit as the store has it, which gave it its position, and what it may replace, oldest first.
 
-    Those are the turns of the same speaker that are nearest in words, meaning or what they state, oldest first.
+    Those are earlier turns of the same speaker that state a fact of the same subject and relation.
     """
-    lexical = settings.lexical
-    looked_for = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
-    weights = tuple(lexical.weights[name] for name in FIELDS)
-    query = LexicalQuery(looked_for, weights, lexical.k1, lexical.b, frozenset(), 1.0)
+    said, aliases = read_assertions_of(unit), aliases_of(settings.analysis.aliases)
+    slots, subjects = {one.slot for one in said}, {aliases.symbol(one.subject) for one in said}
     with store.reading(View.of_owner(unit)) as reading:
         kept = reading.units([unit.id]).get(unit.id)
         if kept is None:
             return unit, []
-        ids = [*reading.propose(query, _NEAREST, NO_DEADLINE).ids]
-        itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
-        if itself.ids:
-            ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_DEADLINE).ids
-        ids += _stating(reading, read_assertions_of(unit))
+        facts = reading.facts().about(subjects, _MOST_STATED)
+        ids = [source for fact in facts if fact.relation in slots for source in fact.sources]
         units = reading.units([*dict.fromkeys(ids)]).values()
-    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=lambda one: one.moment)
+    earlier = (one for one in units if one.moment < kept.moment and _is_comparable(one, kept))
+    return kept, sorted(earlier, key=lambda one: one.moment)
 
 
 def _is_comparable(one: Unit, unit: Unit) -> bool:
     """Return whether another turn of the same speaker could be replaced by this one, or replace it."""
     return (
-        one.id != unit.id
-        and one.kind == "turn"
+        one.kind == "turn"
         and one.author == unit.author
         and (one.user, one.agent) == (unit.user, unit.agent)
         and speaker_of(one) == speaker_of(unit)
         and one.superseded_by is None
     )
-
-
-def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
-    """Return the units that state a fact of a subject that these speak of, however far they are in words."""
-    slots = {one.slot for one in said}
-    subjects = {symbol(one.subject) for one in said}
-    facts = reading.facts().about(subjects, _NEAREST)
-    return [source for fact in facts if fact.relation in slots for source in fact.sources]
 
 
 def list_facts(
@@ -205,10 +184,11 @@ def _mark_earlier(entries: Sequence[LedgerEntry], known: Sequence[KnownFact], al
 
 def find_successor(store: Store, unit: Unit, settings: Settings) -> Superseded | None:
     """Return the turn that plainly replaces another one, whether or not that was overruled."""
-    kept, others = _look_around(store, unit, store.space() or "", settings)
-    old, functional = kept.evolve(overruled=()), frozenset(settings.symbolic.functional)
-    for new in others:
-        if new.moment > old.moment and (change := _change(new, old, functional)) is not None:
+    old, functional = unit.evolve(overruled=()), frozenset(settings.symbolic.functional)
+    with store.reading(View.of_owner(unit)) as reading:
+        later = [one for one in units_stating(reading, FACTS) if one.moment > old.moment and _is_comparable(one, old)]
+    for new in later:
+        if (change := _change(new, old, functional)) is not None:
             return Superseded(old, new, change)
     return None
 
