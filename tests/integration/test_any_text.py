@@ -74,7 +74,7 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "statements.compare_cues": lambda text: statements.compare_cues(
+    "statements.tells_change": lambda text: statements.tells_change(
         statements.read_question_cues(text),
         statements.read_cues(text),
         statements.read_cues("We moved to Lisbon in May."),

@@ -126,7 +126,6 @@ _CORRECTION = regex(
     rf"|\b{any_of('current', 'corrects')}\b",
     re.IGNORECASE,
 )
-_ASKS = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
 
 _TOKEN = regex(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
 _ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
@@ -150,11 +149,10 @@ Value = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CueSentence:
-    """A sentence of a turn: its words, whether it tells of a change, and whether it asks."""
+    """A sentence of a turn: its words, and whether it tells of a change."""
 
     words: frozenset[str]
     changes: bool
-    asks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +184,7 @@ def _sentences(text: str) -> list[str]:
 
 def _read(sentence: str) -> CueSentence:
     said = sentence.translate(_BLANKS).split()
-    asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence) is not None
-    return CueSentence(_content(said), _tells_change(said), asks)
+    return CueSentence(_content(said), _has_cues(said))
 
 
 def _content(said: Sequence[str]) -> frozenset[str]:
@@ -195,7 +192,7 @@ def _content(said: Sequence[str]) -> frozenset[str]:
     return frozenset([word.removesuffix("s") for word in said if word not in _STOP])
 
 
-def _tells_change(said: Sequence[str]) -> bool:
+def _has_cues(said: Sequence[str]) -> bool:
     return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
 
 
@@ -241,15 +238,15 @@ def find_rare(turns: Sequence[TurnCues]) -> frozenset[str]:
     return frozenset([word for word, count in counts.items() if count <= _RARE])
 
 
-def compare_cues(asked: QuestionCues, older: TurnCues, newer: TurnCues) -> tuple[bool, bool]:
-    """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
+def tells_change(asked: QuestionCues, older: TurnCues, newer: TurnCues) -> bool:
+    """Return whether what is nearest to the question and the earlier turn has words of change.
 
-    Of sentences that are equally near, one with words of change is enough, and all have to ask.
+    Of sentences that are equally near, one with words of change is enough.
     """
     about = asked.words | older.words
     near = [len(sentence.words & about) for sentence in newer.sentences]
-    said = [sentence for sentence, common in zip(newer.sentences, near, strict=True) if common == max(near)]
-    return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
+    said = zip(newer.sentences, near, strict=True)
+    return any(sentence.changes for sentence, common in said if common == max(near))
 
 
 def share_rare_words(asked: QuestionCues, older: TurnCues, newer: TurnCues, rare: frozenset[str]) -> float:
