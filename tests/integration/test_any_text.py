@@ -102,7 +102,6 @@ _CALLED = {
     "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
     "facts.speaker_of": lambda text: facts.speaker_of(_unit(text)),
     "facts.stated_facts": lambda text: facts.stated_facts(_unit(text), symbols.Aliases()),
-    "facts.is_uncertain": lambda text: [facts.is_uncertain(s) for s in _sentences(text)],
     "grammar.has_shape": lambda text: [
         grammar.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
     ],
