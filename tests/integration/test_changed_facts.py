@@ -144,6 +144,13 @@ def test_a_change_is_seen_behind_many_turns_that_are_nearer(memory):
     assert say(memory, NEW, 1).superseded == (first.id,)
 
 
+def test_one_of_very_many_things_is_replaced_by_name(memory):
+    for number in range(40):
+        say(memory, f"I use Trello{number:02}.", 0)
+    replaced = say(memory, "I switched from Trello39 to Linear.", 1).superseded
+    assert [memory.get(unit, user="ana").text for unit in replaced] == ["I use Trello39."]
+
+
 # ------------------------------------------------------------------------------------------------- undoing
 
 

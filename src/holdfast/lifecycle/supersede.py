@@ -111,11 +111,13 @@ def _read_earlier(store: Store, unit: Unit, settings: Settings) -> tuple[Unit, l
     """
     said, aliases = read_assertions_of(unit), aliases_of(settings.analysis.aliases)
     slots, subjects = {one.slot for one in said}, {aliases.symbol(one.subject) for one in said}
+    gone = {aliases.symbol(one.replaces or one.value) for one in said if one.replaces or one.ended}
     with store.reading(View.of_owner(unit)) as reading:
         kept = reading.units([unit.id]).get(unit.id)
         if kept is None:
             return unit, []
-        facts = reading.facts().about(subjects, _MOST_STATED)
+        known = reading.facts()
+        facts = [*known.about(subjects, _MOST_STATED), *known.between(subjects, gone)]
         ids = [source for fact in facts if fact.relation in slots for source in fact.sources]
         units = reading.units([*dict.fromkeys(ids)]).values()
     earlier = (one for one in units if one.moment < kept.moment and _is_comparable(one, kept))
