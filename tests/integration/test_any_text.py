@@ -74,7 +74,7 @@ _CALLED = {
     "changes.find_changes": lambda text: changes.find_changes(
         changes.read_assertions("I live in Lisbon. We use Redis.", "Ana"), changes.read_assertions(text, "Ana")
     ),
-    "statements.compare_cues": lambda text: statements.compare_cues(
+    "statements.tells_change": lambda text: statements.tells_change(
         statements.read_question_cues(text),
         statements.read_cues(text),
         statements.read_cues("We moved to Lisbon in May."),
@@ -102,7 +102,6 @@ _CALLED = {
     "facts.sentences_of": lambda text: facts.sentences_of(_unit(text)),
     "facts.speaker_of": lambda text: facts.speaker_of(_unit(text)),
     "facts.stated_facts": lambda text: facts.stated_facts(_unit(text), symbols.Aliases()),
-    "facts.is_uncertain": lambda text: [facts.is_uncertain(s) for s in _sentences(text)],
     "grammar.has_shape": lambda text: [
         grammar.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
     ],
@@ -168,7 +167,7 @@ WORDLESS = frozenset(
     time_expressions.phrase words.any_of words.entries words.words content.match_visible content.identity
     content.occurrence_id content.sessions_in content.unit_fields pieces.divide formats.pdf.read_pdf
     formats.zipped.read_docx formats.zipped.read_epub tokens.checked_counter changes.find_change
-    changes.fulfil_plans statements.find_rare current.prefer_current grammar.lower_plural grammar.read_name
+    statements.find_rare current.prefer_current grammar.lower_plural grammar.read_name
     grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     grammar.phrase_end sentences.memoize_short dates.to_range temporal.date_words temporal.name_day temporal.name_time
     """.split()

@@ -102,6 +102,14 @@ def test_what_was_overruled_is_not_decided_again_by_a_later_turn(memory):
     assert memory.get(old, user="ana").superseded_why == "lives_in: Lisbon → Porto (said: moved)"
 
 
+def test_what_was_taken_away_is_taken_away_again_when_that_is_undone(memory):
+    old, new = say(memory, "I work at Northwind.", 0), say(memory, "I no longer work at Northwind.", 1)
+    memory.overrule(old, decision="superseded", user="ana")
+    assert memory.get(old, user="ana").superseded_by is None
+    memory.overrule(old, decision="superseded", undo=True, user="ana")
+    assert memory.get(old, user="ana").superseded_by == new
+
+
 def test_reinstate_overrules_what_was_automatic_and_nothing_else(memory):
     old = say(memory, LISBON, 0)
     say(memory, PORTO, 1)

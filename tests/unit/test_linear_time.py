@@ -67,9 +67,7 @@ def test_tags_without_end_are_read_in_one_pass_as_a_document():
     assert is_linear(lambda text: read_source("a.html", text.encode()), "<a ", 10_000)
 
 
-@pytest.mark.parametrize(
-    "seed", ["I run, ", "we moved the from to ", "I am a ", "I dropped it on ", "“", "1:1,", "no "]
-)
+@pytest.mark.parametrize("seed", ["I run, ", "we moved from to ", "I am a ", "I live in A, ", "“", "1:1,", "no "])
 def test_changes_are_read_in_one_pass(seed):
     assert is_linear(lambda text: read_assertions(text, "Vera") or is_quoting(text), seed, 4_000)
 

@@ -9,37 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from functools import cache
 from typing import Any
-
-import numpy as np
 
 from holdfast.context.candidates import units_stating
 from holdfast.messages.checks import check_name
 from holdfast.settings import Settings
-from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reading, Reinstatement, Store, Supersession
-from holdfast.store.queries import DenseQuery, LexicalQuery, StatementQuery
+from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Reinstatement, Store, Supersession
+from holdfast.store.queries import StatementQuery
 from holdfast.text.changes import (
-    Assertion,
     StatementChange,
     find_changes,
-    fulfil_plans,
     is_quoting,
     read_assertions_of,
     speaks_of_change,
 )
 from holdfast.text.facts import facts_of, speaker_of
 from holdfast.text.instructions import instructions_of
-from holdfast.text.names import Aliases, aliases_of, symbol
+from holdfast.text.names import Aliases, aliases_of
 from holdfast.text.questions import asks_only
 from holdfast.text.sentences import PROSE
 from holdfast.text.statements import LedgerEntry, StatementLedger
-from holdfast.text.terms import TOKENIZERS, terms
+from holdfast.text.terms import terms
 from holdfast.text.words import words
 from holdfast.types import (
     FACTS,
-    FIELDS,
     INSTRUCTIONS,
     Decision,
     DecisionKind,
@@ -50,10 +43,8 @@ from holdfast.types import (
 )
 from holdfast.values import dataclass
 
-# When something was said, as `Unit.moment` has it.
-TurnOrderKey = tuple[datetime, int, str]
-# A statement of the same thing shares words or meaning with its change: it is among the nearest.
-_NEAREST = 32
+# Of one subject and relation so many facts are looked at: a person has few homes, and may use many things.
+_MOST_STATED = 32
 # "I live in …" has one word besides its value; with others that its change does not repeat, it says more.
 _PLAIN = frozenset(term for word in words("changes", "plain") for term in terms(word))
 
@@ -79,108 +70,69 @@ class Superseded:
 
 
 def find_superseded(store: Store, units: Sequence[Unit], settings: Settings) -> list[Superseded]:
-    """Return what some turns, just indexed, replace, and which of them is replaced by one that was known before.
+    """Return what some turns, just indexed, replace. Each unit is replaced once.
 
-    What was said later decides, in whatever order turns arrive. Each unit is replaced once.
+    Only what was known before is replaced: a turn that arrives after its change stays.
     """
     found: dict[str, Superseded] = {}
     functional = frozenset(settings.symbolic.functional)
-    together = frozenset(unit.id for unit in units)
-    # Once for all turns of a call: an import brings thousands.
-    newest = cache(lambda view: _newest_known(store, view, together))
-    concerned = [unit for unit in units if _is_concerned(unit, functional, newest)]
-    space = store.space() or "" if concerned else ""
-    for one in concerned:
-        unit, others = _look_around(store, one, space, settings)
-        plans = [
-            plan
-            for other in others
-            if other.moment < unit.moment
-            for plan in read_assertions_of(other)
-            if plan.planned
-        ]
-        said = fulfil_plans(read_assertions_of(unit), plans)
-        for other in others:
-            old, new = (other, unit) if other.moment < unit.moment else (unit, other)
-            told = said if new is unit else read_assertions_of(new)
-            if old.id not in found and (change := _change(new, told, old, functional)) is not None:
-                found[old.id] = Superseded(old, new, change)
+    for one in units:
+        unit, earlier = _read_earlier(store, one, settings) if _is_concerned(one, functional) else (one, [])
+        for old in earlier:
+            if old.id not in found and (change := _change(unit, old, functional)) is not None:
+                found[old.id] = Superseded(old, unit, change)
     return [*found.values()]
 
 
-def _is_concerned(unit: Unit, functional: frozenset[str], newest: Callable[[View], TurnOrderKey | None]) -> bool:
-    """Return whether a turn may replace another, or be replaced: only a turn whose time was given has later ones."""
-    told_later = unit.event_time != unit.recorded_time
-    if not (told_later or functional or speaks_of_change(unit.text)):
+def _is_concerned(unit: Unit, functional: frozenset[str]) -> bool:
+    """Return whether a turn may replace another: most have no word of change, and are not read for it."""
+    if not functional and not speaks_of_change(unit.text):
         return False
-    said = read_assertions_of(unit)
-    if any(one.may_change(functional) for one in said):
-        return True
-    known = newest(View.of_owner(unit)) if said and told_later else None
-    return known is not None and known > unit.moment
+    return any(one.may_change(functional) for one in read_assertions_of(unit))
 
 
-def _newest_known(store: Store, view: View, together: frozenset[str]) -> TurnOrderKey | None:
-    """Return when the last turn was said that was known before; those that came together look for themselves."""
-    with store.reading(view) as reading:
-        found = reading.scan(order="newest", limit=len(together) + 1)
-        return max((one.moment for one in found if one.id not in together), default=None)
-
-
-def _change(new: Unit, said: Sequence[Assertion], old: Unit, functional: frozenset[str]) -> StatementChange | None:
+def _change(new: Unit, old: Unit, functional: frozenset[str]) -> StatementChange | None:
     # A turn that says more than what changed stays: hiding it would lose the rest.
     if old.pinned or "superseded" in old.overruled or is_quoting(new.text) or len(PROSE.spans(old.text)) != 1:
         return None
     before = read_assertions_of(old)
-    made = find_changes(said, before, functional)
+    made = find_changes(read_assertions_of(new), before, functional)
     gone = {one.old for one in made}
     if not made or not all(one.value in gone for one in before):
         return None
-    # What is told of a meeting's day is told of no more than its day.
     said_again = (new.text, *(one.old for one in made if one.new), *(f"{one.subject} {one.slot}" for one in before))
     return made[0] if set(terms(old.text)) <= _PLAIN.union(*map(terms, said_again)) else None
 
 
-def _look_around(store: Store, unit: Unit, space: str, settings: Settings) -> tuple[Unit, list[Unit]]:
-    """Return a unit as the store has it, which gave it its position, and what is near to it.
+def _read_earlier(store: Store, unit: Unit, settings: Settings) -> tuple[Unit, list[Unit]]:
+    """Return a unit as the store has it, which gave it its position, and what it may replace, oldest first.
 
-    Those are the turns of the same speaker that are nearest in words, meaning or what they state, oldest first.
+    Those are earlier turns of the same speaker that state a fact of the same subject and relation.
     """
-    lexical = settings.lexical
-    looked_for = tuple(dict.fromkeys(TOKENIZERS[settings.analysis.tokenizer](unit.text)))
-    weights = tuple(lexical.weights[name] for name in FIELDS)
-    query = LexicalQuery(looked_for, weights, lexical.k1, lexical.b, frozenset(), 1.0)
+    said, aliases = read_assertions_of(unit), aliases_of(settings.analysis.aliases)
+    slots, subjects = {one.slot for one in said}, {aliases.symbol(one.subject) for one in said}
+    gone = {aliases.symbol(one.replaces or one.value) for one in said if one.replaces or one.ended}
     with store.reading(View.of_owner(unit)) as reading:
         kept = reading.units([unit.id]).get(unit.id)
         if kept is None:
             return unit, []
-        ids = [*reading.propose(query, _NEAREST, NO_DEADLINE).ids]
-        itself = reading.evidence(DenseQuery(space, np.zeros(0, dtype=np.float32)), [unit.id])
-        if itself.ids:
-            ids += reading.propose(DenseQuery(space, itself.vectors[0]), _NEAREST, NO_DEADLINE).ids
-        ids += _stating(reading, read_assertions_of(unit))
+        known = reading.facts()
+        facts = [*known.about(subjects, _MOST_STATED), *known.between(subjects, gone)]
+        ids = [source for fact in facts if fact.relation in slots for source in fact.sources]
         units = reading.units([*dict.fromkeys(ids)]).values()
-    return kept, sorted((one for one in units if _is_comparable(one, kept)), key=lambda one: one.moment)
+    earlier = (one for one in units if one.moment < kept.moment and _is_comparable(one, kept))
+    return kept, sorted(earlier, key=lambda one: one.moment)
 
 
 def _is_comparable(one: Unit, unit: Unit) -> bool:
     """Return whether another turn of the same speaker could be replaced by this one, or replace it."""
     return (
-        one.id != unit.id
-        and one.kind == "turn"
+        one.kind == "turn"
         and one.author == unit.author
         and (one.user, one.agent) == (unit.user, unit.agent)
         and speaker_of(one) == speaker_of(unit)
         and one.superseded_by is None
     )
-
-
-def _stating(reading: Reading, said: Sequence[Assertion]) -> list[str]:
-    """Return the units that state a fact of a subject that these speak of, however far they are in words."""
-    slots = {"lives_in" if one.slot == "moved" else one.slot for one in said}
-    subjects = {symbol(one.subject) for one in said}
-    facts = reading.facts().about(subjects, _NEAREST)
-    return [source for fact in facts if fact.relation in slots for source in fact.sources]
 
 
 def list_facts(
@@ -202,7 +154,7 @@ def list_facts(
         ledger.enter(unit, names.get(unit.id) or "")
         if kinds & INSTRUCTIONS:
             ledger.instruct(unit)
-    entries = [entry for entry in (*ledger.ended, *ledger.holding.values()) if entry.is_shown]
+    entries = [*ledger.ended, *ledger.holding.values()]
     known = _mark_earlier(entries, [entry.known(current, successors) for entry in entries], aliases)
     wanted = aliases.symbol(subject) if subject is not None else None
     kept = [one for one in sorted(known, key=lambda one: one.line) if one.current or not view.current_only]
@@ -234,12 +186,11 @@ def _mark_earlier(entries: Sequence[LedgerEntry], known: Sequence[KnownFact], al
 
 def find_successor(store: Store, unit: Unit, settings: Settings) -> Superseded | None:
     """Return the turn that plainly replaces another one, whether or not that was overruled."""
-    kept, others = _look_around(store, unit, store.space() or "", settings)
-    old, functional = kept.evolve(overruled=()), frozenset(settings.symbolic.functional)
-    plans = [plan for plan in read_assertions_of(old) if plan.planned]
-    for new in others:
-        said = fulfil_plans(read_assertions_of(new), plans)
-        if new.moment > old.moment and (change := _change(new, said, old, functional)) is not None:
+    old, functional = unit.evolve(overruled=()), frozenset(settings.symbolic.functional)
+    with store.reading(View.of_owner(unit)) as reading:
+        later = [one for one in units_stating(reading, FACTS) if one.moment > old.moment and _is_comparable(one, old)]
+    for new in later:
+        if (change := _change(new, old, functional)) is not None:
             return Superseded(old, new, change)
     return None
 

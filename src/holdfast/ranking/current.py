@@ -13,7 +13,6 @@ from holdfast.text.instructions import instructions_of
 from holdfast.text.statements import (
     QuestionCues,
     TurnCues,
-    compare_cues,
     find_rare,
     has_other_value,
     is_correction,
@@ -21,6 +20,7 @@ from holdfast.text.statements import (
     read_question_cues,
     read_values,
     share_rare_words,
+    tells_change,
 )
 from holdfast.types import QueryProfile, Unit
 from holdfast.values import dataclass
@@ -30,21 +30,18 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 # A change stands near the statement that it replaces: among the first fifteen rows the current turn is found in 93 %
 # of the questions about what changed, and what it replaces among the first five.
 _HEAD, _LEADERS = 15, 5
-# What is far less relevant than the best row is no answer that could have changed.
-_LEAST_LEADING = 0.8
 # What takes the place of a row stands just above it; of several, the one that answers better stands first. What was
 # promoted is harder to stand above, as its wider scope counts in the score.
 _ABOVE, _KEPT_ORDER, _ABOVE_PROMOTED = 0.005, 0.02, 0.04
 # Counted as so many signs: to be as near to the question as the nearest turn, rare words in common, a slip put right,
-# another value of the kind that is asked for in the same session, none where the earlier turn has one, to be a
-# question, ten rows further down, a thousand characters. Words of change are one. Found by hand on development chats,
-# in halves; docs/evaluation.md has what they reach on chats laid aside.
-_NEAR, _SHARED, _SLIP, _OTHER_VALUE, _NO_VALUE, _QUESTION = 2.0, 1.5, 3.0, 1.5, -2.0, -1.0
+# another value of the kind that is asked for in the same session, none where the earlier turn has one, ten rows
+# further down, a thousand characters. Words of change are one. Found by hand on development chats, in halves;
+# docs/evaluation.md has what they reach on chats laid aside.
+_NEAR, _SHARED, _SLIP, _OTHER_VALUE, _NO_VALUE = 2.0, 1.5, 3.0, 1.5, -2.0
 _PER_TEN_ROWS, _PER_THOUSAND = -1.0, -1.5
 # So many signs it takes. With fewer, more changes are seen, and more turns stand first that only look like one.
 _SIGNS = 1.85
-# A context calls a turn earlier only when there are so many signs more, and of two that replace the same turn the
-# later one stands first: an order may err, a remark misleads.
+# A context calls a turn earlier only when there are so many signs more: an order may err, a remark misleads.
 _SURE = 0.95
 
 
@@ -53,8 +50,8 @@ def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
 
     rel' = (1 - w)·rel + w·(rel of the earlier one, and a little more); nothing is lowered or hidden. Signs of a
     change are that the later turn is near to the question, that it has words of change, that both share rare words,
-    and that it has another value of the kind that is asked for. A turn that asks, is long, or stands far down the
-    list needs more of them. What the assistant replies to the user is no news.
+    and that it has another value of the kind that is asked for. A turn that is long, or stands far down the list,
+    needs more of them. What the assistant replies to the user is no news.
     """
     settings, query = staging.settings, staging.query
     if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
@@ -100,8 +97,7 @@ class _Signs:
         if (self.asked.values & _values_in(earlier)) - _values_in(later):
             return 0.0  # "what is in box 2?" is answered by what names that number
         old, new = self.told[older], self.told[newer]
-        changes, asks = compare_cues(self.asked, old, new)
-        signs = self.alone[newer] + changes + _QUESTION * asks
+        signs = self.alone[newer] + tells_change(self.asked, old, new)
         signs += _SHARED * share_rare_words(self.asked, old, new, self.rare)
         together = earlier.session is not None and earlier.session == later.session
         if self.asked.kinds:
@@ -138,7 +134,7 @@ def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, flo
     }
     asked = read_question_cues(staging.query.text)
     signs = _Signs(asked, units, told, find_rare([*told.values()]), alone)
-    leaders = [row for row in head[:_LEADERS] if rels[row] >= _LEAST_LEADING * rels[0] and row in told]
+    leaders = [row for row in head[:_LEADERS] if row in told]
     found: dict[int, tuple[int, float, bool]] = {}
     # What the user wishes from now on tells nothing of what holds.
     for newer in [row for row in told if _is_news(pool, row) and not instructions_of(units[row])]:
@@ -149,12 +145,6 @@ def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, flo
                 signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
                 found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
                 break
-    for newer in sorted(found, key=lambda row: units[row].event_time):
-        for older, (_, signal, _) in [*found.items()]:
-            if signal < found[newer][1] or not signs.is_later(older, newer):
-                continue
-            if signs.count(older, newer) >= _SIGNS + _SURE:
-                found[newer] = (older, min(signal + _margin(pool, older, newer), 1.0), True)
     return found
 
 

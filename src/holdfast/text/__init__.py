@@ -23,9 +23,7 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
         titles=(*titles(unit.topic), *initials(unit.topic)),
         mentions=entities(unit.text),
         facts=facts,
-        stating=(
-            FACTS if facts or any(one.told or one.marker or one.planned for one in read_assertions_of(unit)) else 0
-        )
+        stating=(FACTS if facts or any(one.marker for one in read_assertions_of(unit)) else 0)
         | (INSTRUCTIONS if instructions_of(unit) else 0)
         | (QUESTION if asks_only(unit) else 0),
     )

@@ -192,7 +192,7 @@ class _Clause:
     end: int
 
 
-def is_uncertain(s: Sentence) -> bool:
+def _is_uncertain(s: Sentence) -> bool:
     """Return whether a sentence asks, supposes, reports, doubts or invents, by its first words or any other."""
     return s.at(0) in _ASKING or not _UNCERTAIN.isdisjoint(s.words) or _is_fictional(s, 0)
 

@@ -66,7 +66,6 @@ _CONTINUES = regex(rf"\b{any_of('query', 'continues')}\b", re.IGNORECASE)
 _NOW = regex(rf"\b{any_of('query', 'now')}\b", re.IGNORECASE)
 _THEN = regex(rf"\b{any_of('query', 'then')}\b", re.IGNORECASE)
 _COURSE = regex(rf"\b{any_of('query', 'course')}\b", re.IGNORECASE)
-_ADVICE = regex(rf"\b{any_of('query', 'advice')}\b", re.IGNORECASE)
 _PRESENT = regex(rf"\b{any_of('query', 'present')}\b", re.IGNORECASE)
 _PAST = regex(rf"\b{any_of('calendar', 'past')}\b", re.IGNORECASE)
 # "When was the demo?" asks for the date that was right in the end; "where was I living?" for what held then.
@@ -151,7 +150,7 @@ def find_stance(text: str, *, named: bool = False) -> Stance | None:
     Of a speaker who is `named`, the present tense asks for anything they ever said; only words such as "still" and
     "currently" ask for what holds.
     """
-    if _COURSE.search(text) or _ADVICE.search(text):
+    if _COURSE.search(text) or is_request(text):
         return "then" if _COURSE.search(text) else None
     if _THEN.search(text):
         return "then"

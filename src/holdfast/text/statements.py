@@ -8,7 +8,6 @@ weighed together.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import string
 from collections import Counter
@@ -16,16 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 
-from holdfast.text.changes import Assertion, find_change, fulfil_plans, is_quoting, read_assertions_of
-from holdfast.text.facts import CONFIDENCE, facts_of, speaker_of
+from holdfast.text.changes import Assertion, find_change, is_quoting, read_assertions_of
+from holdfast.text.facts import facts_of, speaker_of
 from holdfast.text.instructions import Instruction, instructions_of
 from holdfast.text.names import Aliases
 from holdfast.text.words import any_of, entries, regex, words
 from holdfast.types import KnownFact, Unit
 from holdfast.values import dataclass
-
-# Slots of changes that only say what became of a slot: its name is that of the statement which they change.
-_NAMELESS = ("", "is reset", "gone")
 
 
 @dataclass(slots=True)
@@ -40,20 +36,13 @@ class LedgerEntry:
     replaced: LedgerEntry | None = None
     ended_by: Unit | None = None
 
-    @property
-    def is_shown(self) -> bool:
-        """Return whether the table has it: what is told by the way only where it has changed."""
-        return not self.said.end or self.said.listed or bool(self.replaced or self.ended_by)
-
     def known(self, current: frozenset[str], successors: Mapping[str, Unit]) -> KnownFact:
         """Return the fact as it stands at the end; it holds while a unit that states it does."""
         first, last, said, replaced = self.units[0], self.units[-1], self.said, self.replaced
         holds = self.ended_by is None and any(unit.id in current for unit in self.units)
         ended_by = None if holds else self.ended_by or successors.get(last.superseded_by or "")
-        relation = said.slot.removeprefix("has ").strip() if said.end else said.slot  # of a pattern: "has phone"
         return KnownFact(
-            subject=said.subject.removesuffix(f" {relation}") if said.end else said.subject,
-            relation=relation.replace(" ", "_") if said.end else relation, value=said.value,
+            subject=said.subject, relation=said.slot, value=said.value,
             since=first.valid_from or first.event_time, sources=tuple(dict.fromkeys(unit.id for unit in self.units)),
             confidence=self.confidence, document=self.document, current=holds,
             replaced=replaced.said.value if replaced else "", replaced_in=replaced.units[-1].id if replaced else "",
@@ -71,12 +60,10 @@ class StatementLedger:
     successors: Mapping[str, Unit] = field(default_factory=dict)
     holding: dict[tuple[str, ...], LedgerEntry] = field(default_factory=dict)
     ended: list[LedgerEntry] = field(default_factory=list)
-    plans: list[Assertion] = field(default_factory=list)
 
     def enter(self, unit: Unit, document: str) -> None:
         """Enter what a unit states; what it changes ends first."""
-        said = fulfil_plans(read_assertions_of(unit), self.plans) if unit.fact is None else ()
-        self.plans += [one for one in said if one.planned]
+        said = read_assertions_of(unit) if unit.fact is None else ()
         changing = [one for one in said if one.may_change(self.functional) and not is_quoting(unit.text)]
         replaced = []
         if changing or unit.id in self.successors:
@@ -85,7 +72,7 @@ class StatementLedger:
             for new in changing:
                 replaced += [one for one in own if not one.told and find_change(new, one.said, self.functional)]
         self._end(replaced, unit)
-        for statement, confidence in _statements(unit, said, replaced):
+        for statement, confidence in _statements(unit):
             self._add(LedgerEntry(statement, [unit], confidence, document), replaced)
 
     def instruct(self, unit: Unit) -> None:
@@ -96,7 +83,7 @@ class StatementLedger:
             gone = [entry for entry in known if entry.said.speaker == speaker]
             self._end(gone, unit)
             if not told.revokes:
-                said = Assertion(speaker, speaker, "instruction", told.text, 0, 0)
+                said = Assertion(speaker, speaker, "instruction", told.text)
                 self._add(LedgerEntry(said, [unit], told=told), gone)
 
     def _end(self, entries: Sequence[LedgerEntry], unit: Unit) -> None:
@@ -118,20 +105,9 @@ class StatementLedger:
         return (symbol(said.subject), said.slot, symbol(said.value), entry.document)
 
 
-def _statements(
-    unit: Unit, said: Sequence[Assertion], replaced: Sequence[LedgerEntry]
-) -> Iterator[tuple[Assertion, float]]:
-    """Yield what a unit states: its facts, which stand at no place of their own, and what patterns read besides."""
-    named = {one.value for one in said if one.listed}  # "my phone is a Pixel" is no class of phones
+def _statements(unit: Unit) -> Iterator[tuple[Assertion, float]]:
     for fact in dict.fromkeys(fact for fact, _ in facts_of(unit)):
-        if fact.relation != "instance_of" or fact.object not in named:
-            yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object, 0, 0), fact.confidence
-    for one in said:
-        if not one.ended and one.slot in _NAMELESS:
-            if old := next((entry.said for entry in replaced if find_change(one, entry.said)), None):
-                yield dataclasses.replace(one, subject=old.subject, slot=old.slot), CONFIDENCE["identity"]
-        elif one.told and one.end and not one.ended and not one.planned:
-            yield one, CONFIDENCE["identity"]
+        yield Assertion(speaker_of(unit), fact.subject, fact.relation, fact.object), fact.confidence
 
 
 # Of a longer turn the beginning is read: who tells a change needs a few sentences, and a long list has to be read.
@@ -150,7 +126,6 @@ _CORRECTION = regex(
     rf"|\b{any_of('current', 'corrects')}\b",
     re.IGNORECASE,
 )
-_ASKS = regex(rf"(?:\W|\b{any_of('current', 'before_correction')}\b)*\b{any_of('questions', 'openers')}\b")
 
 _TOKEN = regex(r"[$£€%]|\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+(?:'[a-z]+)?")
 _ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
@@ -174,11 +149,10 @@ Value = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CueSentence:
-    """A sentence of a turn: its words, whether it tells of a change, and whether it asks."""
+    """A sentence of a turn: its words, and whether it tells of a change."""
 
     words: frozenset[str]
     changes: bool
-    asks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +184,7 @@ def _sentences(text: str) -> list[str]:
 
 def _read(sentence: str) -> CueSentence:
     said = sentence.translate(_BLANKS).split()
-    asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence) is not None
-    return CueSentence(_content(said), _tells_change(said), asks)
+    return CueSentence(_content(said), _has_cues(said))
 
 
 def _content(said: Sequence[str]) -> frozenset[str]:
@@ -219,7 +192,7 @@ def _content(said: Sequence[str]) -> frozenset[str]:
     return frozenset([word.removesuffix("s") for word in said if word not in _STOP])
 
 
-def _tells_change(said: Sequence[str]) -> bool:
+def _has_cues(said: Sequence[str]) -> bool:
     return not _CUES.isdisjoint(said) or not _CUE_PAIRS.isdisjoint(pairwise(said))
 
 
@@ -265,15 +238,15 @@ def find_rare(turns: Sequence[TurnCues]) -> frozenset[str]:
     return frozenset([word for word, count in counts.items() if count <= _RARE])
 
 
-def compare_cues(asked: QuestionCues, older: TurnCues, newer: TurnCues) -> tuple[bool, bool]:
-    """Return whether what is nearest to the question and the earlier turn has words of change, and whether it asks.
+def tells_change(asked: QuestionCues, older: TurnCues, newer: TurnCues) -> bool:
+    """Return whether what is nearest to the question and the earlier turn has words of change.
 
-    Of sentences that are equally near, one with words of change is enough, and all have to ask.
+    Of sentences that are equally near, one with words of change is enough.
     """
     about = asked.words | older.words
     near = [len(sentence.words & about) for sentence in newer.sentences]
-    said = [sentence for sentence, common in zip(newer.sentences, near, strict=True) if common == max(near)]
-    return any(sentence.changes for sentence in said), bool(said) and all(sentence.asks for sentence in said)
+    said = zip(newer.sentences, near, strict=True)
+    return any(sentence.changes for sentence, common in said if common == max(near))
 
 
 def share_rare_words(asked: QuestionCues, older: TurnCues, newer: TurnCues, rare: frozenset[str]) -> float:
