@@ -157,6 +157,10 @@ class Reading(Protocol):
         """
         ...
 
+    def mark(self) -> str:
+        """Name the state of the units that the owner may see, with their vectors: another name after each change."""
+        ...
+
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """Yield all that the store holds of the user, hidden or not: documents, then units, as they were written.
 
