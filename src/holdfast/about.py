@@ -6,17 +6,20 @@ the words: an erasure leaves nothing of them here (law 16).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import NamedTuple
 
 from holdfast.messages.checks import choose
 from holdfast.models import open_reader
 from holdfast.models.reader import Turn
-from holdfast.store.contract import Reading, Store
+from holdfast.recall import search
+from holdfast.retrieval.question import Engine, Question
+from holdfast.store.contract import Reading
 from holdfast.text.terms import terms
 from holdfast.types import Hit, SearchResult, TurnReading, Unit, View
 from holdfast.types.known import About, AboutLine, Replaced
@@ -36,11 +39,12 @@ _MOST_CONFIDENCE = 0.5
 # Of what is shown, more should be right than wrong.
 _LEAST_SURE = 0.5
 # The twelve that are read, and some that are not: what a rule superseded, documents.
-HITS = 20
+_HITS = 20
 # Owners whose answers are kept: a few kilobytes each.
 _KEPT = 64
 
-Search = Callable[[str], SearchResult]
+# Called with a question's words, and by their names with the profile, how many hits, and how they are read.
+MakeQuestion = Callable[..., Question]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,6 @@ class AboutQuestion:
     topic: str
     text: str
     terms: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class AboutRequest:
-    """Of whom something is asked, which topic, and how many lines at most."""
-
-    view: View
-    topic: str | None
-    limit: int | None
-    progress: Progress
 
 
 class AboutAnswer(NamedTuple):
@@ -88,15 +82,6 @@ def questions() -> tuple[AboutQuestion, ...]:
     return tuple(found)
 
 
-def check_topic(topic: str | None) -> str | None:
-    """Return the topic that a caller names.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    return None if topic is None else choose("topic", topic, tuple(dict.fromkeys(one.topic for one in questions())))
-
-
 class AboutCache:
     """Answers by owner, each as long as nothing changed. It may be shared by threads."""
 
@@ -121,24 +106,32 @@ class AboutCache:
         self._kept.clear()
 
 
-def about(store: Store, request: AboutRequest, known: AboutCache, search: Search) -> About:
-    """Return what is known of the view's user; `search` asks the same memory, what was replaced included."""
-    view, topic = request.view, request.topic
-    asked = [place for place, one in enumerate(questions()) if topic in (None, one.topic)]
+def about(
+    engine: Engine, make_question: MakeQuestion, known: AboutCache, view: View, topic: str | None, limit: int | None,
+    progress: Progress,
+) -> About:  # fmt: skip
+    """Return what is known of the user of a view; `limit` is the most lines.
+
+    Raises:
+        InputError: there is no such topic.
+    """
+    topics = tuple(dict.fromkeys(one.topic for one in questions()))
+    wanted = topics if topic is None else (choose("topic", topic, topics),)
+    asked = [place for place, one in enumerate(questions()) if one.topic in wanted]
     # Hits fade with time: a day changes little, and what expires meanwhile is looked for below.
     key = (view.tenant, view.user, view.agent, topic, view.now.date())
-    with store.reading(view) as reading:
+    with engine.store.reading(view) as reading:
         mark = reading.mark()
         answers = known.find(key, mark)
         lines = None if answers is None else _read_lines(reading, answers[0])
     if answers is None or lines is None:
-        answers = _ask_all(asked, search, request.progress)
-        with store.reading(view) as reading:
+        answers = _ask_all(asked, partial(_search, engine, make_question, view), progress)
+        with engine.store.reading(view) as reading:
             lines = _read_lines(reading, answers[0]) or []
             # What was written meanwhile is not in all of the answers.
             if reading.mark() == mark:
                 known.keep(key, mark, answers)
-    surest = sorted(lines, key=lambda one: -one.confidence)[: request.limit]
+    surest = sorted(lines, key=lambda one: -one.confidence)[:limit]
     return About(tuple(one for one in lines if one in surest), len(asked), answers[1])
 
 
@@ -165,13 +158,19 @@ def _line(answer: AboutAnswer, units: Mapping[str, Unit]) -> AboutLine:
 # ------------------------------------------------------------------------------------------------------- asking
 
 
-def _ask_all(asked: Sequence[int], search: Search, progress: Progress) -> Answers:
+def _search(engine: Engine, make_question: MakeQuestion, view: View, text: str) -> SearchResult:
+    """Ask a question as any other, and find also what was superseded: it is shown beside what took its place."""
+    question = make_question(text, profile_name="hybrid", limit=_HITS, read="once")
+    return search(engine, question, dataclasses.replace(view, current_only=False))
+
+
+def _ask_all(asked: Sequence[int], ask: Callable[[str], SearchResult], progress: Progress) -> Answers:
     """Ask the questions; a turn that answers several stands once, where that is surest."""
     best: dict[str, AboutAnswer] = {}
     warnings: dict[str, None] = {}
     for done, place in enumerate(asked):
         progress(done, len(asked))
-        found = search(questions()[place].text)
+        found = ask(questions()[place].text)
         warnings |= dict.fromkeys(found.warnings)
         answer = _answer(place, found)
         if answer is not None and (answer.id not in best or answer.confidence > best[answer.id].confidence):

@@ -260,10 +260,8 @@ class Memory:
         """
         seen = self._view(**view)
         tokens = arguments.choose_budget(self._settings.assembly, budget, window)
-        question = self._question(query, profile, None, strict=strict, read=read)
-        request, warnings = arguments.make_request(
-            self._desk(asked=True), query, seen, tokens, counter, strict=strict
-        )
+        question, desk = self._question(query, profile, None, strict=strict, read=read), self._desk(asked=True)
+        request, warnings = arguments.make_request(desk, query, seen, tokens, counter, strict=strict)
         context = recall.assemble(self._engine, question, seen, request)
         if check_flag("track_access", track_access):
             self._store.apply([Access(seen, context.found)])
@@ -283,8 +281,8 @@ class Memory:
         question, unit = self._question(query, profile, limit, read=read), self._unit(seen, id)
         if budget is None:
             return absence.why(self._engine, question, unit, seen)
-        tokens = arguments.choose_budget(self._settings.assembly, budget)
-        request, _ = arguments.make_request(self._desk(asked=True), query, seen, tokens, None, strict=False)
+        tokens, desk = arguments.choose_budget(self._settings.assembly, budget), self._desk(asked=True)
+        request, _ = arguments.make_request(desk, query, seen, tokens, None, strict=False)
         return absence.why_in_context(self._engine, question, unit, seen, request)
 
     @expand_keywords
@@ -330,16 +328,9 @@ class Memory:
 
         A line is shown when it is likely right. The first call searches fifty times, which takes seconds; the next
         ones take none until something changes. `topic` asks the questions of one; with `limit`, the surest lines.
-
-        Raises:
-            InputError: there is no such topic.
         """
-        view, then = self._view(**owner), self._view(**owner, current_only=False)
-        ask = partial(self._question, profile_name="hybrid", limit=portrait.HITS, read="once")
-        wanted = portrait.AboutRequest(view, portrait.check_topic(topic), arguments.check_limit(limit), progress)
-        return portrait.about(
-            self._store, wanted, self._known, lambda text: recall.search(self._engine, ask(text), then)
-        )
+        view, most = self._view(**owner), arguments.check_limit(limit)
+        return portrait.about(self._engine, self._question, self._known, view, topic, most, progress)
 
     @expand_keywords
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -549,12 +540,10 @@ class Memory:
         embedder = self._vectors.matching()
         if embedder is None:
             raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
-        if self._summariser is None:
-            self._summariser = open_summariser(self._settings.summariser)
+        summariser = self._summariser or open_summariser(self._settings.summariser)
         return compaction.Compactor(
-            self._store, self._settings.compaction, self._analyse, embedder, self._counter, self._summariser,
-            self._now(),
-        )  # fmt: skip
+            self._store, self._settings.compaction, self._analyse, embedder, self._counter, summariser, self._now()
+        )
 
     def _protected(self, view: View) -> frozenset[str]:
         rules, limits = partial(load_rules, self._desk()), self._settings.assembly
