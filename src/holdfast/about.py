@@ -14,7 +14,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import NamedTuple
 
-from holdfast.messages.checks import choose
+from holdfast.messages.checks import check_given_text, choose
 from holdfast.models import open_reader
 from holdfast.models.reader import Turn
 from holdfast.recall import search
@@ -116,7 +116,7 @@ def about(
         InputError: there is no such topic.
     """
     topics = tuple(dict.fromkeys(one.topic for one in questions()))
-    wanted = topics if topic is None else (choose("topic", topic, topics),)
+    wanted = topics if topic is None else (choose("topic", check_given_text("topic", topic), topics),)
     asked = [place for place, one in enumerate(questions()) if one.topic in wanted]
     # Hits fade with time: a day changes little, and what expires meanwhile is looked for below.
     key = (view.tenant, view.user, view.agent, topic, view.now.date())

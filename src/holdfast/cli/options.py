@@ -92,6 +92,8 @@ _HELP: dict[str, tuple[str, ...]] = {
     "agents.limit": ("Most agents; 0 lists all.", "--limit", "-n"),
     "facts.subject": ("Who or what it is about.",),
     "facts.relation": ("Relation, as lives_in.",),
+    "about.topic": ("The questions of one topic, as Home.",),
+    "about.limit": ("Most lines, the surest; 0 shows all.", "--limit", "-n"),
     "list.oldest": ("Oldest first.", "--oldest"),
     "update.text": ("New words.",),
     "update.topic": ("New topic.",),
