@@ -20,6 +20,7 @@ from holdfast.models.reader import Turn
 from holdfast.recall import search
 from holdfast.retrieval.question import Engine, Question
 from holdfast.store.contract import Reading
+from holdfast.text.questions import asks_only
 from holdfast.text.terms import terms
 from holdfast.types import Hit, SearchResult, TurnReading, Unit, View
 from holdfast.types.known import About, AboutLine, Replaced
@@ -183,13 +184,23 @@ def _ask_all(asked: Sequence[int], ask: Callable[[str], SearchResult], progress:
 
 def _answer(place: int, found: SearchResult) -> AboutAnswer | None:
     """Return the turn that answers a question best, or None when none surely does."""
-    asked, readings = questions()[place], found.trace.readings
-    read = {} if readings is None else readings.turns
+    asked = questions()[place]
+    read = _read(asked, found)
     may = [hit for hit in found if hit.unit.id in read and _may_answer(asked, hit, read[hit.unit.id])]
     sure, best = max(((_confidence(asked, hit), hit) for hit in may), key=lambda one: one[0], default=(0.0, None))
     if best is None or sure < _LEAST_SURE:
         return None
     return AboutAnswer(place, best.unit.id, sure, tuple(_replaced(asked, best.unit, found, read)))
+
+
+def _read(asked: AboutQuestion, found: SearchResult) -> Mapping[str, TurnReading]:
+    """Return what the reader says of the hits; a single one, which no search reads, is read here."""
+    readings, told = found.trace.readings, [hit.unit for hit in found if hit.unit.kind == "turn"]
+    if readings is not None or len(found) != 1 or not told or found.degraded or asks_only(told[0]):
+        return {} if readings is None else readings.turns
+    judged = open_reader().judge(asked.text, [_turn(told[0])])
+    columns = (judged.rank, judged.answers, judged.earlier, judged.other_time)
+    return {told[0].id: TurnReading(*(float(column[0]) for column in columns))}
 
 
 def _may_answer(asked: AboutQuestion, hit: Hit, read: TurnReading) -> bool:
@@ -223,4 +234,8 @@ def _replaced(
 
 
 def _read_alone(asked: AboutQuestion, unit: Unit) -> float:
-    return open_reader().pair(asked.text, Turn(unit.speaker or unit.author, unit.text))
+    return open_reader().pair(asked.text, _turn(unit))
+
+
+def _turn(unit: Unit) -> Turn:
+    return Turn(unit.speaker or unit.author, unit.text)

@@ -158,7 +158,7 @@ class Reading(Protocol):
         ...
 
     def mark(self) -> str:
-        """Name the state of the units that the owner may see, with their vectors: another name after each change."""
+        """Name the state of the units that the owner may see, with their vectors: a change gives it another name."""
         ...
 
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
