@@ -351,9 +351,9 @@ class Tools:
         """
         page = self._page(max_tokens)
         found = self._memory.about(topic=topic or None, **owner)
-        items = [f"{named(one.id)}: {page.cut(one.line)}\n" for one in found[offset:]]
-        none = "" if items else f"nothing that is sure; {found.asked} questions were asked"
-        heading = page.heading("about the user") if items else ""
+        items = [f"{page.cut(one.line)} | {named(one.id)}\n" for one in found[offset:]]
+        none = "" if items else f"no facts are sure; {found.asked} questions were asked"
+        heading = page.heading("facts about the user") if items else ""
         note = "; ".join(filter(None, (none, *found.warnings)))
         return page.write(heading, items, lambda n: f"offset={offset + n} goes on", note)
 
