@@ -120,6 +120,14 @@ def test_what_was_replaced_stands_beside_what_took_its_place(memory):
     assert (line.id, line.replaced) == (new, (Replaced(old, later(days=-30), "I drive a blue Ford Fiesta."),))
 
 
+def test_what_the_reader_calls_earlier_stands_beside_what_came_later(memory):
+    old, _, new = say(
+        memory, "I drive a blue Ford Fiesta.", "I had pasta.", "We sold the Fiesta and drive a red Yaris now."
+    )
+    [line] = memory.about(user="ana", topic="Car and travel")
+    assert (line.id, [one.id for one in line.replaced]) == (new, [old])
+
+
 def test_a_question_or_what_the_assistant_says_answers_nothing(memory):
     say(memory, "What car do I drive?")
     say(memory, "You drive a red Toyota Yaris these days.", author="assistant")
@@ -209,9 +217,9 @@ def test_nothing_of_the_words_is_kept_and_nothing_is_left_after_an_erasure(tmp_p
 def test_what_expires_is_shown_no_longer_though_nothing_was_written():
     now = [NOW]
     with opened(now=lambda: now[0]) as memory:
-        say(memory, PET, ttl=31 * 86_400)
+        say(memory, PET, ttl=3_600)
         assert texts(memory.about(user="ana", topic="Pets")) == [PET]
-        now[0] = later(days=1, hours=1)
+        now[0] = later(hours=2)
         assert len(memory.about(user="ana", topic="Pets")) == 0
 
 
