@@ -2,8 +2,8 @@
 
     python scripts/about_lines.py HISTORIES.jsonl [JUDGED.tsv]
 
-A person has `turns` and `questions`, as in `tests/data/changes`. `JUDGED.tsv` has person, turn, question and 1 or 0 for
-each line, judged by hand from the whole history: whether it answers its question and holds at the end.
+A person has `turns` and `questions`, as in `tests/data/changes`. `JUDGED.tsv` has person, turn, question and 1 or 0
+for each line, judged by hand from the whole history: whether it answers its question and holds at the end.
 """
 
 from __future__ import annotations
