@@ -67,10 +67,15 @@ class _Read:
 
     def readings(self) -> Readings:
         """Return what the trace keeps."""
-        judged = self.judged
-        columns = (judged.rank, judged.answers, judged.earlier, judged.other_time)
-        rows = zip(self.together, *(column.tolist() for column in columns), strict=True)
-        return Readings({self.ids[one]: TurnReading(*row, self.alone.get(one)) for one, *row in rows}, judged.nothing)
+        said = self.judged
+        turns = {
+            self.ids[place]: TurnReading(
+                float(said.rank[row]), float(said.answers[row]), float(said.earlier[row]),
+                float(said.other_time[row]), self.alone.get(place),
+            )
+            for row, place in enumerate(self.together)
+        }  # fmt: skip
+        return Readings(turns, said.nothing)
 
     def reason(self, place: int) -> str:
         """Say what the reader says of one of the hits."""
