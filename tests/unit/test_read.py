@@ -1,8 +1,10 @@
 """Reading the first hits together: the reader's input, the stage, the verbs, and what is left alone."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_pool, make_unit, opened
@@ -58,11 +60,11 @@ def judgement(ranks, other_time=0.0, earlier=0.0, nothing=0.0):
     return Judgement(np.array(ranks), *same, nothing=nothing)
 
 
-def judging(ranks, other_time=0.0):
+def judging(ranks, other_time=0.0, earlier=0.0):
     """Return a reader that gives each turn, by its text, a rank."""
 
     def judge(_question, turns):
-        return judgement([ranks[turn.text] for turn in turns], other_time)
+        return judgement([ranks[turn.text] for turn in turns], other_time, earlier)
 
     return judge
 
@@ -162,7 +164,7 @@ def test_turns_that_are_read_share_out_the_relevance_they_have(rows, recipe):
     units = [make_unit(f"u{number:02}", f"text {number}") for number in range(len(rows))]
     pool = make_pool([(unit, rel) for unit, (rel, *_) in zip(units, rows, strict=True)])
     ranks, logits = ({unit.text: row[column] for unit, row in zip(units, rows, strict=True)} for column in (1, 2))
-    reading = reading_of(judging(ranks), lambda _question, turn: logits[turn.text], recipe)
+    reading = reading_of(judging(ranks, earlier=0.5), lambda _question, turn: logits[turn.text], recipe)
     found = read_together(pool, staging(units, reading))
     assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
     assert (found.rel[way.hits :] == pool.rel[way.hits :]).all()
@@ -171,13 +173,13 @@ def test_turns_that_are_read_share_out_the_relevance_they_have(rows, recipe):
     assert {unit.id for unit in units[: way.alone]} <= {*read}
     assert {one.id for one in units[: way.hits] if one.id not in read} == {*found.sorted().ids[len(read) : way.hits]}
     assert all(turn.alone is None or turn.alone == logits[f"text {int(name[1:])}"] for name, turn in read.items())
-    value = {
-        name: rows[place][0] + way.rank * rows[place][1] + way.answer * rows[place][2]
-        for place, name in enumerate(pool.ids)
-        if name in read
-    }
+    value = {name: rows[place][0] + way.rank * rows[place][1] for place, name in enumerate(pool.ids) if name in read}
+    assume(len({*value.values()}) == len(value))
+    for name in sorted(value, key=value.get)[::-1][: way.finalists]:
+        logit = read[name].alone
+        value[name] += 100.0 + way.answer * (logit if logit < 0.0 else logit / 2.0)
     best = pool.ids.index(max(value, key=value.get))
-    assert found.rel[: way.hits].max() - found.rel[best] <= 1e-12
+    assert found.rel[: way.hits].max() - found.rel[best] <= 1e-9
 
 
 def test_a_turn_further_down_that_answers_by_itself_is_read_with_the_others():
@@ -191,20 +193,39 @@ def test_a_turn_further_down_that_answers_by_itself_is_read_with_the_others():
         return 8.0 if turn.text == "text 17" else -8.0
 
     found = read_together(pool, staging(units, reading_of(judging(ranks), pair)))
-    assert alone == [f"text {number}" for number in range(8, 20)]
+    assert alone == [f"text {number}" for number in (*range(8, 20), 0, 1)]
     assert found.sorted().ids[0] == "u17"
     assert found.readings.turns["u17"].alone == 8.0
 
 
-def test_a_few_turns_are_read_in_one_pass():
+def test_of_a_few_turns_those_that_read_best_are_read_alone_too():
     units = [make_unit(f"u{number:02}", f"text {number}") for number in range(TOGETHER)]
-
-    def pair(_question, _turn):
-        raise AssertionError("read alone")
-
     pool = make_pool([(unit, 0.6 - place / 100) for place, unit in enumerate(units)])
-    found = read_together(pool, staging(units, reading_of(judging({unit.text: 0.0 for unit in units}), pair)))
-    assert len(found.readings.turns) == TOGETHER
+    ranks = {unit.text: -float(place) for place, unit in enumerate(units)}
+
+    def pair(_question, turn):
+        return 50.0 if turn.text == "text 2" else 0.0
+
+    found = read_together(pool, staging(units, reading_of(judging(ranks), pair)))
+    assert [turn.alone for turn in found.readings.turns.values()] == [0.0, 0.0, 50.0, *[None] * 9]
+    assert found.sorted().ids[:3] == ("u02", "u00", "u01")
+
+
+@pytest.mark.parametrize("said", ["earlier", "other_time"])
+def test_what_is_out_of_date_gains_nothing_by_its_own_words(said):
+    units = [make_unit(name, name) for name in "ab"]
+    pool = make_pool([(units[0], 0.5), (units[1], 0.49)])
+
+    def judge(_question, turns):
+        shares = np.array([1.0 if turn.text == "b" else 0.0 for turn in turns])
+        return dataclasses.replace(judgement([0.0, 0.0]), **{said: shares})
+
+    def pair(_question, turn):
+        return 9.0 if turn.text == "b" else 0.0
+
+    plain = reading_of(judging({"a": 0.0, "b": 0.0}), pair)
+    assert read_together(pool, staging(units, plain)).sorted().ids == ("b", "a")
+    assert read_together(pool, staging(units, reading_of(judge, pair))).sorted().ids == ("a", "b")
 
 
 def test_turns_are_read_in_the_order_of_time():

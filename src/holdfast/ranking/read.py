@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.kernels import Bools, Floats, Rows
+from holdfast.kernels import Floats, Rows
 from holdfast.models.reader import Judgement, Turn
 from holdfast.ranking.pool import TIME_STAGES, Pool, ReadingInputs, StageEffect, StageInputs
 from holdfast.text.questions import is_request
@@ -23,14 +23,16 @@ _LONGEST = 250
 
 
 class Recipe(NamedTuple):
-    """How the first hits are read: those from place `alone` on alone as well, and the best of all together.
+    """How the first hits are read, so many of them.
 
-    Which are the best is told by score + `choice`·(the logit of a hit alone); those before `alone` always are. The
-    order read is that of score + `answer`·(that logit) + `rank`·rank - `other_time`·P(of another time).
+    Those from place `alone` on are read alone, and tell by score + `choice`·(their logit) which are read together
+    with the ones before them. The order read is that of score + `rank`·rank - `other_time`·P(of another time). The
+    first `finalists` of it are read alone too, and stand among themselves in that order with `answer`·(their logit).
     """
 
     hits: int
     alone: int
+    finalists: int
     choice: float
     answer: float
     rank: float
@@ -39,8 +41,8 @@ class Recipe(NamedTuple):
 
 # Found on development chats, with the score as it is (docs/evaluation.md).
 RECIPES: Mapping[str, Recipe] = {
-    "once": Recipe(hits=20, alone=8, choice=0.03, answer=0.0, rank=0.06, other_time=0.4),
-    "wide": Recipe(hits=20, alone=0, choice=0.04, answer=0.06, rank=0.06, other_time=0.6),
+    "once": Recipe(hits=20, alone=8, finalists=3, choice=0.03, answer=0.04, rank=0.06, other_time=0.5),
+    "wide": Recipe(hits=20, alone=0, finalists=TOGETHER, choice=0.04, answer=0.06, rank=0.06, other_time=0.5),
 }
 
 
@@ -48,7 +50,8 @@ RECIPES: Mapping[str, Recipe] = {
 class _Read:
     """What was read: the hits' ids and scores, best first, the logits of those read alone, and what is said of them.
 
-    `together` are the places of those that were read together, in the order of `judged`.
+    `together` are the places of those that were read together, in the order of `judged`; `order` are all places, in
+    the order read.
     """
 
     ids: Sequence[str]
@@ -56,33 +59,30 @@ class _Read:
     alone: Mapping[int, float]
     together: Sequence[int]
     judged: Judgement
-
-    def values(self, recipe: Recipe, *, timed: bool) -> Floats:
-        """Return what orders the hits; without a time that is asked for, what is of another time loses."""
-        alone, places = _spread(self.alone, len(self.ids)), [*self.together]
-        found = self.scores + recipe.choice * alone
-        found[places] = (self.scores + recipe.answer * alone)[places] + recipe.rank * self.judged.rank
-        found[places] -= 0.0 if timed else recipe.other_time * self.judged.other_time
-        return found
+    order: Rows
 
     def readings(self) -> Readings:
         """Return what the trace keeps."""
-        judged = self.judged
-        columns = (judged.rank, judged.answers, judged.earlier, judged.other_time)
-        rows = zip(self.together, *(column.tolist() for column in columns), strict=True)
-        return Readings({self.ids[one]: TurnReading(*row, self.alone.get(one)) for one, *row in rows}, judged.nothing)
+        said = self.judged
+        turns = {
+            self.ids[place]: TurnReading(
+                float(said.rank[row]), float(said.answers[row]), float(said.earlier[row]),
+                float(said.other_time[row]), self.alone.get(place),
+            )
+            for row, place in enumerate(self.together)
+        }  # fmt: skip
+        return Readings(turns, said.nothing)
 
     def reason(self, place: int) -> str:
         """Say what the reader says of one of the hits."""
         said = [f"alone {self.alone[place]:+.2f}"] if place in self.alone else []
         if place in self.together:
             row = [*self.together].index(place)
-            said += [f"rank {self.judged.rank[row]:+.2f}", f"of another time {self.judged.other_time[row]:.2f}"]
+            said += [
+                f"rank {self.judged.rank[row]:+.2f}", f"of another time {self.judged.other_time[row]:.2f}",
+                f"out of date {self.judged.earlier[row]:.2f}",
+            ]  # fmt: skip
         return ", ".join(said)
-
-
-def _spread(logits: Mapping[int, float], size: int) -> Floats:
-    return np.array([logits.get(place, 0.0) for place in range(size)])
 
 
 def read_together(pool: Pool, staging: StageInputs) -> Pool:
@@ -99,47 +99,57 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
         return pool
     hits, scores = reading.rank(pool)
     told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document") & ~hits.columns["asks"]
-    recipe = RECIPES[reading.recipe]
-    places = np.flatnonzero(told)[: recipe.hits]
+    places = np.flatnonzero(told)[: RECIPES[reading.recipe].hits]
     if len(places) < 2 or hits.columns["length"][places[:TOGETHER]].mean() > _LONGEST:
         return pool
-    read = _read([hits.ids[place] for place in places], scores[places], recipe, staging, reading)
+    of_time = next((effect for effect in pool.effects if effect.stage in TIME_STAGES), None)
+    ids = [hits.ids[place] for place in places]
+    read = _read(ids, scores[places], staging, reading, timed=of_time is not None)
     row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
-    rows = np.array([row_of[one] for one in read.ids], dtype=np.intp)
-    return dataclasses.replace(pool, readings=read.readings()).apply(_share_out(pool, rows, read, recipe, reading))
+    rows = np.array([row_of[one] for one in ids], dtype=np.intp)
+    apart = np.zeros(len(rows)) if of_time is None else of_time.signal[rows]
+    pool = dataclasses.replace(pool, readings=read.readings())
+    return pool.apply(_share_out(pool, rows, read, apart, reading.alpha))
 
 
-def _read(ids: Sequence[str], scores: Floats, recipe: Recipe, staging: StageInputs, reading: ReadingInputs) -> _Read:
-    """Read the hits, best first: those of further down alone, the best together in the order of time."""
-    units = [staging.units(ids)[one] for one in ids]
+def _read(ids: Sequence[str], scores: Floats, staging: StageInputs, reading: ReadingInputs, *, timed: bool) -> _Read:
+    """Read the hits: those further down alone, the best together in the order of time, the first of these alone."""
+    recipe, question = RECIPES[reading.recipe], staging.query.text
+    known = staging.units(ids)
+    units = [known[one] for one in ids]
     turns = [Turn(unit.speaker or unit.author, unit.text) for unit in units]
-    question, alone = staging.query.text, dict[int, float]()
-    if not recipe.alone or len(ids) > TOGETHER:
-        alone = {place: reading.pair(question, turns[place]) for place in range(recipe.alone, len(ids))}
-    wanted = scores + recipe.choice * _spread(alone, len(ids))
-    wanted[: recipe.alone] = np.inf
-    best = np.argsort(-wanted, kind="stable")[:TOGETHER].tolist()
-    together = sorted(sorted(best), key=lambda place: units[place].moment)
-    return _Read(ids, scores, alone, together, reading.judge(question, [turns[place] for place in together]))
+    further = range(recipe.alone, len(ids)) if not recipe.alone or len(ids) > TOGETHER else ()
+    alone = {place: reading.pair(question, turns[place]) for place in further}
+    values = scores + recipe.choice * np.array([alone.get(place, 0.0) for place in range(len(ids))])
+    wanted = np.where(np.arange(len(ids)) < recipe.alone, np.inf, values)
+    best = np.sort(np.argsort(-wanted, kind="stable")[:TOGETHER])
+    together = np.array(sorted(best.tolist(), key=lambda place: units[place].moment), dtype=np.intp)
+    judged = reading.judge(question, [turns[place] for place in together])
+    other_time = np.zeros(len(together)) if timed else judged.other_time
+    values[together] = scores[together] + recipe.rank * judged.rank - recipe.other_time * other_time
+    first = np.lexsort((together, -values[together]))[: recipe.finalists]
+    final = together[first]
+    alone |= {place: reading.pair(question, turns[place]) for place in final.tolist() if place not in alone}
+    logits = np.array([alone[place] for place in final.tolist()])
+    # What a later turn put out of date, or is of another time, answers the question too, by its own words.
+    holds = np.where(logits > 0.0, (1.0 - judged.earlier[first]) * (1.0 - other_time[first]), 1.0)
+    values[final] += recipe.answer * logits * holds
+    places = np.arange(len(ids))
+    order = np.lexsort((-values, ~np.isin(places, final), ~np.isin(places, together)))
+    return _Read(ids, scores, alone, together.tolist(), judged, order)
 
 
-def _share_out(pool: Pool, rows: Rows, read: _Read, recipe: Recipe, reading: ReadingInputs) -> StageEffect:
-    """Return what gives each of the rows, best first, the relevance that it needs for the score of its new place."""
-    of_time = next((effect.signal[rows] for effect in pool.effects if effect.stage in TIME_STAGES), None)
-    values = read.values(recipe, timed=of_time is not None)
+def _share_out(pool: Pool, rows: Rows, read: _Read, apart: Floats, alpha: float) -> StageEffect:
+    """Return what gives each of the rows, best first, the relevance that it needs for the score of its new place.
+
+    Rows change places with those that are as much of the time asked for: `apart`.
+    """
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
-    apart = np.zeros(len(rows)) if of_time is None else of_time
-    behind = ~np.isin(np.arange(len(rows)), read.together)
-    for alike in (apart == share for share in np.unique(apart)):
-        places = np.flatnonzero(alike)
-        for place, hit in zip(places, _in_order(places, values, behind), strict=True):
+    for share in np.unique(apart):
+        places, hits = np.flatnonzero(apart == share), read.order[apart[read.order] == share]
+        for place, hit in zip(places.tolist(), hits.tolist(), strict=True):
             row = rows[hit]
             weights[row] = 1.0
-            signals[row] = max(float(pool.rel[row] + (read.scores[place] - read.scores[hit]) / reading.alpha), 0.0)
-            because[row] = f"rel for place {place + 1} of the {len(rows)} read: {read.reason(int(hit))}"
+            signals[row] = max(float(pool.rel[row] + (read.scores[place] - read.scores[hit]) / alpha), 0.0)
+            because[row] = f"rel for place {place + 1} of the {len(rows)} read: {read.reason(hit)}"
     return StageEffect("read", weights, signals, tuple(because))
-
-
-def _in_order(places: Rows, values: Floats, behind: Bools) -> Rows:
-    """Return the places in the order read: those that were read together, then the others."""
-    return places[np.lexsort((-values[places], behind[places]))]
