@@ -390,7 +390,7 @@ class PostgresReading:
 
     def mark(self) -> str:
         """See `Reading.mark`. There is no feed of changes: it is a checksum of what rows say."""
-        state = self._run("owner_mark", {"user": self.view.user}).fetchone()
+        state = self._run("owner_mark", {"user": self.view.user}).fetchone() or ()
         return " ".join(map(str, (self._space.key, *state)))
 
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
