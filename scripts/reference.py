@@ -52,7 +52,7 @@ ARGUMENTS = {
     "supersedes": "id or ids that this replaces",
     "links": "ids that `assemble` follows once from this unit",
     "profile": "`hybrid` (default), `thinking`, `balanced`, `fast`, or an installed one",
-    "limit": "most hits or units; the profile's maximum, and 50 in `list`",
+    "limit": "most hits, units or lines; the profile's maximum, 50 in `list`, and all in `about`",
     "filters": "see [Filters](#filters)",
     "only_session": "hide everything outside `session`",
     "current_only": "hide units that are superseded, or not valid at `reference_time`; true",
@@ -69,7 +69,7 @@ ARGUMENTS = {
     "counter": "a function from text to a number of tokens; the estimate",
     "strict": "raise instead of answering by words alone while the embedder fails, or without one of the last turns",
     "track_access": "count which of the user's own units a context used; true",
-    "text, topic": "`update`: the new words",
+    "text, topic": "`update`: the new words; `about`: only the questions of this topic",
     "by": "`supersede`: the unit that takes over",
     "decision, undo": "`overrule`: `superseded`, `standing`, `question` or `earlier`, and whether it holds again",
     "source, name, core": "`ingest`: a path or a text, its name, and whether its rules go into every context; "

@@ -10,33 +10,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, Unpack, cast
 
+from holdfast import about as portrait
 from holdfast import arguments, ingest, openers, recall
 from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, expand_keywords
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
 from holdfast.documents.core import load_rules, make_document
-from holdfast.documents.folder import EXCLUDED, INCLUDED, Folder
+from holdfast.documents.folder import EXCLUDED, INCLUDED, make_folder
 from holdfast.errors import EmbedderError
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle import embedding
 from holdfast.lifecycle import supersede as changed
 from holdfast.lifecycle.embedding import StoreEmbedder
-from holdfast.lifecycle.forget import ForgetRequest, erase
-from holdfast.messages.checks import check_flag, check_location, check_name, check_names, choose, read_rules
+from holdfast.lifecycle.forget import erase, make_request
+from holdfast.messages.checks import check_flag, check_location, check_name, choose
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
-from holdfast.openers import derivation, open_store
 from holdfast.retrieval.question import Engine
 from holdfast.settings import Settings
 from holdfast.store.contract import ListedKind, Store, Supersession, read_once
 from holdfast.store.queries import Order
 from holdfast.text import analyse
-from holdfast.text.names import aliases_of
 from holdfast.text.tokens import RATIOS, Estimator, TokenCounter
 from holdfast.types import (
     DECISIONS,
@@ -52,6 +51,7 @@ from holdfast.types import (
     WriteResult,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.known import About
 from holdfast.types.outcomes import Compaction, Decision, Erasure, ExportReport, FolderReport, ImportReport, Progress
 
 Units = list[Unit]  # inside the class, `list` is a verb
@@ -78,6 +78,7 @@ class Memory:
         self._counter = counter or Estimator(RATIOS[settings.tokens.ratios])
         self._redact = redactor or (redact_text if settings.ingest.redact else None)
         self._summariser = summariser
+        self._known = portrait.AboutCache()
         self._engine = Engine(store, settings, time.perf_counter, self._vectors.embedder, self._vectors.pause)
 
     @classmethod
@@ -103,12 +104,8 @@ class Memory:
             own = {"settings": settings, "now": now, "embedder": embedder, "counter": counter, "redactor": redactor}
             return cast("Self", openers.open_remote(path, token, {**own, "summariser": summariser}))
         settings = Settings.load() if settings is None else settings
-        location = openers.check_store("path", settings.store.path if path is None else path)
-        # Refused before a file is made, not at the first question or word.
-        read_rules(settings.symbolic.rules)
-        aliases_of(settings.analysis.aliases)
         arguments.find_zone(settings, None)
-        store = open_store(location, settings.store, derivation(settings))
+        store = openers.open_configured(path, settings)
         clock = now or (lambda: datetime.now(UTC))
         authored.check_rules(store, settings, counter)
         return cls(store, settings, clock, embedder, counter, redactor=redactor, summariser=summariser)
@@ -203,12 +200,8 @@ class Memory:
         Raises:
             InputError: it is not a folder.
         """
-        owner = choose("scope", scope, ("user", "global"))
         view = self._view(user=user, tenant=tenant)
-        wanted = Folder(
-            check_location("folder", folder), view.tenant, None if owner == "global" else view.user,
-            check_names("include", include) or (), check_names("exclude", exclude) or (), progress,
-        )  # fmt: skip
+        wanted = make_folder(view, folder, scope, include, exclude, progress)
         return knowledge.ingest_folder(self._desk(), wanted, view)
 
     @expand_keywords
@@ -333,6 +326,19 @@ class Memory:
         return changed.list_facts(self._store, self._view(**view), self._settings, subject, relation)
 
     @expand_keywords
+    def about(
+        self, *, topic: str | None = None, limit: int | None = None,
+        progress: Progress = lambda _done, _of: None, **owner: Unpack[OwnerOptions],
+    ) -> About:  # fmt: skip
+        """Return what is known of a user: turns that answer fifty questions, with dates and what they replaced.
+
+        A line is shown when it is likely right. The first call searches fifty times, which takes seconds; the next
+        ones take none until something changes. `topic` asks the questions of one; with `limit`, the surest lines.
+        """
+        view, most = self._view(**owner), arguments.check_limit(limit)
+        return portrait.about(self._engine, self._question, self._known, view, topic, most, progress)
+
+    @expand_keywords
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
         """Return every version of one unit, oldest first.
 
@@ -446,13 +452,11 @@ class Memory:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
             NotFoundError: the owner does not have what is named; nothing is erased.
         """
-        view, named = self._view(**owner, filters=filters), check_name("document", document, optional=True)
-        wanted = ForgetRequest(
-            ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
-            document=named, everything=check_flag("all", all),
-        )  # fmt: skip
+        view = self._view(**owner, filters=filters)
+        self._known.clear()
         erasure = erase(
-            self._store, view, wanted, progress, dry_run=check_flag("dry_run", dry_run),
+            self._store, view, make_request(view, ids, document, all), progress,
+            dry_run=check_flag("dry_run", dry_run),
             rebuild=lambda seen, gone: compaction.rebuild(self._compactor(), seen, gone, self._protected),
         )  # fmt: skip
         if erasure.documents:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import MissingExtraError
-from holdfast.messages.checks import check_location
+from holdfast.messages.checks import check_location, read_rules
 from holdfast.retrieval.hyperdimensional import encode_unit
 from holdfast.settings import Settings, StoreSettings
 from holdfast.store.contract import Derivation, Store
 from holdfast.text import analyse
-from holdfast.text.names import symbol_tokens
+from holdfast.text.names import aliases_of, symbol_tokens
 
 GROUP = "holdfast.openers"
 _DATABASES = ("postgresql://", "postgres://")
@@ -77,6 +77,15 @@ def open_store(
     from holdfast.store.sqlite.sqlite_store import SqliteStore  # noqa: PLC0415 - a server's memory needs no SQLite
 
     return SqliteStore.open(location, settings, derivation)
+
+
+def open_configured(path: object, settings: Settings) -> Store:
+    """Open or create the store at a path, else the one that the settings name, to be searched as they say."""
+    location = check_store("path", settings.store.path if path is None else path)
+    # Refused before a file is made, not at the first question or word.
+    read_rules(settings.symbolic.rules)
+    aliases_of(settings.analysis.aliases)
+    return open_store(location, settings.store, derivation(settings))
 
 
 def is_missing(location: str | Path) -> bool:

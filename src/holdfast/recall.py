@@ -172,7 +172,9 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
         kept, _ = cut_candidates(engine, question, dataclasses.replace(found, pool=pool))
         return rank(engine, question, kept, view)
 
-    return ReadingInputs(engine.reader.judge, rank_hits, engine.settings.score.shares[0])
+    return ReadingInputs(
+        engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0], question.read
+    )
 
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:

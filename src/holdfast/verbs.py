@@ -144,6 +144,9 @@ VERBS: dict[str, Verb] = {
         Verb("get", "GET", "/v1/units/{id}", "show"),
         Verb("list", "GET", "/v1/units", "list", "list_memories"),
         Verb("facts", "GET", "/v1/facts", "facts", "known_facts"),
+        Verb(
+            "about", "GET", "/v1/about", "about", "about_user", kept=("progress",), reports=("done", "of"),
+        ),
         Verb("history", "GET", "/v1/units/{id}/history", "history"),
         Verb("stats", "GET", "/v1/stats", "stats", "memory_status", everyones="whole"),
         Verb("users", "GET", "/v1/users", "users"),

@@ -37,6 +37,7 @@ from holdfast.types import (
     Unit,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.known import AboutLine
 from holdfast.values import dataclass
 
 AnnotationForm = Any  # an annotation
@@ -49,6 +50,7 @@ _DERIVED: dict[type, tuple[str, ...]] = {
     Context: ("text",),
     SearchResult: ("refused", "degraded", "warnings"),
     KnownFact: ("line",),
+    AboutLine: ("line",),
     Compaction: ("turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined", "trivial", "changed"),
 }
 # Units that travel as their ids alone when a caller does not ask for all of them.

@@ -179,7 +179,7 @@ def test_what_others_said_comes_through_no_route_that_searches(guarded):
     for path in ("/v1/search?detail=full", "/v1/context?detail=full"):
         answer = asked(guarded, "bob", "POST", path, json=body)
         assert (answer.status_code, "wisteria" in answer.text) == (200, False)
-    for path in ("/v1/units", "/v1/facts"):
+    for path in ("/v1/units", "/v1/facts", "/v1/about"):
         assert "wisteria" not in asked(guarded, "bob", path=path).text
     assert asked(guarded, "bob", path="/v1/stats").json()["units"] == 1
 

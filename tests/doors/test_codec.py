@@ -33,6 +33,7 @@ from holdfast.types import (
     Trace,
     Unit,
 )
+from holdfast.types.known import About, AboutLine, Replaced
 from holdfast.verbs import VERBS, encode_argument
 from holdfast.wire import decode, encode, error_of, problem_of, schema
 
@@ -165,6 +166,9 @@ def answers():
         first, second = written[0].id, written[1].id
         document = memory.ingest("# Ferries\n\nThe ferry lives in Lisbon.\n\nIt is blue.\n", user="ana", name="a.md")
         asked = {"user": "ana", "session": "s", "zone": "Asia/Kathmandu"}
+        moment = memory.get(first, user="ana").event_time
+        before = (Replaced(second, moment, "I live here"),)
+        line = AboutLine("Home", "Where do I live?", first, "There!", moment, "user", 0.75, "Ana", before)
         yield {
             "remember": written,
             "update": memory.update(first, user="ana", metadata={"a": [1, 2.5, {"b": None}]}),
@@ -176,6 +180,7 @@ def answers():
             "get": memory.get(first, user="ana"),
             "list": memory.list(user="ana"),
             "facts": memory.facts(user="ana"),
+            "about": About((line,), 50, ("a warning",)),
             "history": memory.history(first, user="ana"),
             "stats": memory.stats(user="ana", whole=True),
             "users": memory.users(),

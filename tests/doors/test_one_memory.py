@@ -81,6 +81,8 @@ def history(answers):
     yield "list", (), {**ANA, "filters": {"or": [{"pinned": True}, {"id": {"in": ["kettle"]}}]}, "limit": None}
     yield "facts", (), {**ANA, "current_only": False}
     yield "facts", (), {**ANA, "subject": "user"}
+    yield "about", (), ANA
+    yield "about", (), {**ANA, "topic": "Home", "limit": 1}
     yield "history", ("kettle",), ANA
     yield "stats", (), ANA
     yield "stats", (), {**ANA, "whole": True}
@@ -122,6 +124,10 @@ REFUSED = [
     ("list", (), {**ANA, "session": "\ud800"}),
     ("list", (), {**ANA, "session": ""}),
     ("facts", (), {**ANA, "subject": 2.5}),
+    ("about", (), {**ANA, "topic": "Cooking"}),
+    ("about", (), {**ANA, "topic": 5}),
+    ("about", (), {**ANA, "limit": 0}),
+    ("about", (), {"user": ""}),
     ("remember", ("x",), {"user": {}}),
     ("ingest", ("x",), {**ANA, "name": 7}),
     ("ingest", ("x",), {**ANA, "name": "x" * 3_000}),

@@ -371,6 +371,19 @@ def test_the_page_of_facts_calls_them_what_was_stated(here):
     assert "known now" not in page
 
 
+def test_the_page_of_facts_shows_what_is_known_when_it_is_asked_for():
+    with opened(embedder=HashEmbedder()) as memory:
+        memory.remember("My pet is a dog, a beagle called <b>Waldo</b>.", user="me", id="pet")
+        memory.remember("It rained, and my pet was wet.", user="me")
+        with served(memory) as address, client(address) as http:
+            page = http.get("/facts?user=me").text
+            assert ("What is known of this user" in page, "Waldo" in page) == (True, False)
+            page = http.get("/facts?user=me&known=1").text
+            assert ("not verified" in page, "confidence 0." in page) == (True, True)
+            assert "&lt;b&gt;Waldo&lt;/b&gt;" in page
+            assert "Nothing that is sure" in http.get("/facts?user=nobody&known=1").text
+
+
 def test_recall_shows_the_part_of_a_long_text_that_matched():
     berths = "\n\n".join(f"Berth {name} belongs to the {name} company." for name in ("red", "blue", "grey", "green"))
     tide = "The tide turns at six. " * 12

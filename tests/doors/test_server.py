@@ -56,7 +56,8 @@ def test_every_verb_answers_as_the_memory_does(http, memory):
     asked = {"query": "when does the ferry leave?", "session": "s", **owner}
     for name, arguments in {
         "get": {"id": first}, "history": {"id": first}, "list": {"limit": None, "order": "oldest"}, "stats": {},
-        "facts": {}, "widen": {"id": document[0].id}, "search": {**asked, "explain": True, "zone": "Asia/Tokyo"},
+        "facts": {}, "about": {"topic": "Home"},
+        "widen": {"id": document[0].id}, "search": {**asked, "explain": True, "zone": "Asia/Tokyo"},
         "why": {**asked, "id": second},
     }.items():  # fmt: skip
         assert ask(http, name, **owner | arguments) == without_pool(getattr(memory, name)(**owner | arguments)), name

@@ -1,18 +1,19 @@
 """Reading the first hits together: the reader's input, the stage, the verbs, and what is left alone."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import NOW, later, make_pool, make_unit, opened
 from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
-from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, share_room
-from holdfast.ranking import read
+from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
-from holdfast.ranking.read import HITS, read_together
+from holdfast.ranking.read import RECIPES, TOGETHER, read_together
 from holdfast.settings import StageSettings
 from holdfast.text.questions import is_request
 from holdfast.types import QueryProfile
@@ -40,9 +41,9 @@ def texts(hits):
     return [hit.unit.text for hit in hits]
 
 
-def reading_of(judge):
+def reading_of(judge, pair=lambda _question, _turn: 0.0, recipe="once"):
     """Return what stages need to read, where hits are ranked by relevance alone."""
-    return ReadingInputs(judge, lambda pool: (pool, pool.rel), 1.0)
+    return ReadingInputs(judge, pair, lambda pool: (pool, pool.rel), 1.0, recipe)
 
 
 def staging(pool_units, reading, text=QUESTION):
@@ -53,11 +54,17 @@ def staging(pool_units, reading, text=QUESTION):
     )
 
 
-def judging(ranks, other_time=0.0):
+def judgement(ranks, other_time=0.0, earlier=0.0, nothing=0.0):
+    """Return what a reader says of as many turns as there are ranks."""
+    same = (np.full(len(ranks), share) for share in (0.5, earlier, other_time))
+    return Judgement(np.array(ranks), *same, nothing=nothing)
+
+
+def judging(ranks, other_time=0.0, earlier=0.0):
     """Return a reader that gives each turn, by its text, a rank."""
 
     def judge(_question, turns):
-        return Judgement(np.array([ranks[turn.text] for turn in turns]), np.full(len(turns), other_time))
+        return judgement([ranks[turn.text] for turn in turns], other_time, earlier)
 
     return judge
 
@@ -69,6 +76,27 @@ def test_a_later_turn_about_the_same_is_read_as_what_holds_now():
     judged = open_reader().judge(QUESTION, [Turn("user", text) for text in MOVED])
     assert judged.rank.argmax() == 2
     assert judged.other_time[0] > 0.5 > judged.other_time[2]
+    assert judged.earlier[0] > 0.5 > judged.earlier[2]
+    assert judged.answers.argmax() in (0, 2)
+
+
+def test_where_nothing_answers_the_reader_says_so():
+    turns = [Turn("user", text) for text in MOVED]
+    asked, unknown = (open_reader().judge(text, turns) for text in (QUESTION, "What is my dentist called?"))
+    assert asked.nothing < 0.0 < unknown.nothing
+
+
+def test_a_turn_alone_is_judged_by_what_it_says():
+    near, far = (open_reader().pair(QUESTION, Turn("user", MOVED[place])) for place in (0, 3))
+    assert near > 0.0 > far
+
+
+def test_a_pair_is_the_same_beside_others_and_is_read_once():
+    ran = []
+    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.full((1, 1), len(ran)))
+    first, other, again = (reader.pair("a?", Turn("u", text)) for text in "xyx")
+    assert (first, other, again) == (1.0, 2.0, 1.0)
+    assert [given[0] for given in ran] == ["answer", "answer"]
 
 
 def test_a_reading_does_not_depend_on_the_threads():
@@ -80,7 +108,7 @@ def test_a_reading_does_not_depend_on_the_threads():
 
 def test_the_same_turns_are_read_once():
     ran = []
-    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.zeros((2, 5)))
+    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.zeros((3, 5)))
     for _ in range(2):
         reader.judge("a?", [Turn("u", "x"), Turn("u", "y")])
     reader.judge("a?", [Turn("u", "y"), Turn("u", "x")])
@@ -96,6 +124,18 @@ def test_what_is_read_fits_the_model_and_every_turn_is_in_it(question, bodies):
     assert len(ids) == len(types) <= 512
     assert [ids[marker] for marker in markers] == [11] * len(bodies)
     assert types == [0] * markers[0] + [1] * (len(ids) - markers[0])
+
+
+@given(
+    st.lists(st.integers(200, 260), max_size=90),
+    st.lists(st.integers(200, 260), max_size=30),
+    st.lists(st.integers(200, 260), max_size=400),
+)
+def test_a_pair_fits_the_model(question, speaker, body):
+    ids, types = join_pair(question, speaker, body, set())
+    assert len(ids) == len(types) <= 256
+    assert ids.count(102) == 2
+    assert types == [0] * (ids.index(102) + 1) + [1] * (len(ids) - ids.index(102) - 1)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1), st.integers(50, 500))
@@ -115,18 +155,77 @@ def test_a_long_turn_is_cut_to_where_it_is_about_the_question():
 # ---------------------------------------------------------------------------------------------- the stage
 
 
-@given(st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9)), min_size=2, max_size=20))
-def test_turns_that_are_read_share_out_the_relevance_they_have(rows):
-    rows = sorted(rows, reverse=True)
+ROWS = st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9), st.floats(-9, 9)), min_size=2, max_size=26)
+
+
+@given(ROWS, st.sampled_from(sorted(RECIPES)))
+def test_turns_that_are_read_share_out_the_relevance_they_have(rows, recipe):
+    rows, way = sorted(rows, reverse=True), RECIPES[recipe]
     units = [make_unit(f"u{number:02}", f"text {number}") for number in range(len(rows))]
-    pool = make_pool([(unit, rel) for unit, (rel, _) in zip(units, rows, strict=True)])
-    ranks = {unit.text: rank for unit, (_, rank) in zip(units, rows, strict=True)}
-    found = read_together(pool, staging(units, reading_of(judging(ranks))))
+    pool = make_pool([(unit, rel) for unit, (rel, *_) in zip(units, rows, strict=True)])
+    ranks, logits = ({unit.text: row[column] for unit, row in zip(units, rows, strict=True)} for column in (1, 2))
+    reading = reading_of(judging(ranks, earlier=0.5), lambda _question, turn: logits[turn.text], recipe)
+    found = read_together(pool, staging(units, reading))
     assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
-    assert (found.rel[HITS:] == pool.rel[HITS:]).all()
-    values = [rel + read._RANK * rank for rel, rank in rows[:HITS]]
-    best = values.index(max(values))
-    assert found.rel[:HITS].max() - found.rel[best] <= 1e-12
+    assert (found.rel[way.hits :] == pool.rel[way.hits :]).all()
+    read = found.readings.turns
+    assert len(read) == min(len(rows), TOGETHER)
+    assert {unit.id for unit in units[: way.alone]} <= {*read}
+    assert {one.id for one in units[: way.hits] if one.id not in read} == {*found.sorted().ids[len(read) : way.hits]}
+    assert all(turn.alone is None or turn.alone == logits[f"text {int(name[1:])}"] for name, turn in read.items())
+    value = {name: rows[place][0] + way.rank * rows[place][1] for place, name in enumerate(pool.ids) if name in read}
+    assume(len({*value.values()}) == len(value))
+    for name in sorted(value, key=value.get)[::-1][: way.finalists]:
+        logit = read[name].alone
+        value[name] += 100.0 + way.answer * (logit if logit < 0.0 else logit / 2.0)
+    best = pool.ids.index(max(value, key=value.get))
+    assert found.rel[: way.hits].max() - found.rel[best] <= 1e-9
+
+
+def test_a_turn_further_down_that_answers_by_itself_is_read_with_the_others():
+    units = [make_unit(f"u{number:02}", f"text {number}") for number in range(20)]
+    pool = make_pool([(unit, 0.6 - place / 100) for place, unit in enumerate(units)])
+    ranks = {unit.text: 0.0 for unit in units} | {"text 17": 9.0}
+    alone = []
+
+    def pair(_question, turn):
+        alone.append(turn.text)
+        return 8.0 if turn.text == "text 17" else -8.0
+
+    found = read_together(pool, staging(units, reading_of(judging(ranks), pair)))
+    assert alone == [f"text {number}" for number in (*range(8, 20), 0, 1)]
+    assert found.sorted().ids[0] == "u17"
+    assert found.readings.turns["u17"].alone == 8.0
+
+
+def test_of_a_few_turns_those_that_read_best_are_read_alone_too():
+    units = [make_unit(f"u{number:02}", f"text {number}") for number in range(TOGETHER)]
+    pool = make_pool([(unit, 0.6 - place / 100) for place, unit in enumerate(units)])
+    ranks = {unit.text: -float(place) for place, unit in enumerate(units)}
+
+    def pair(_question, turn):
+        return 50.0 if turn.text == "text 2" else 0.0
+
+    found = read_together(pool, staging(units, reading_of(judging(ranks), pair)))
+    assert [turn.alone for turn in found.readings.turns.values()] == [0.0, 0.0, 50.0, *[None] * 9]
+    assert found.sorted().ids[:3] == ("u02", "u00", "u01")
+
+
+@pytest.mark.parametrize("said", ["earlier", "other_time"])
+def test_what_is_out_of_date_gains_nothing_by_its_own_words(said):
+    units = [make_unit(name, name) for name in "ab"]
+    pool = make_pool([(units[0], 0.5), (units[1], 0.49)])
+
+    def judge(_question, turns):
+        shares = np.array([1.0 if turn.text == "b" else 0.0 for turn in turns])
+        return dataclasses.replace(judgement([0.0, 0.0]), **{said: shares})
+
+    def pair(_question, turn):
+        return 9.0 if turn.text == "b" else 0.0
+
+    plain = reading_of(judging({"a": 0.0, "b": 0.0}), pair)
+    assert read_together(pool, staging(units, plain)).sorted().ids == ("b", "a")
+    assert read_together(pool, staging(units, reading_of(judge, pair))).sorted().ids == ("a", "b")
 
 
 def test_turns_are_read_in_the_order_of_time():
@@ -135,12 +234,19 @@ def test_turns_are_read_in_the_order_of_time():
 
     def judge(_question, turns):
         seen.extend(turn.text for turn in turns)
-        return Judgement(np.array([0.0, 9.0, 0.0]), np.zeros(3))
+        return judgement([0.0, 9.0, 0.0])
 
     pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
     found = read_together(pool, staging(units, reading_of(judge)))
     assert seen == ["b", "c", "a"]
     assert found.sorted().ids == ("c", "a", "b")
+
+
+def test_the_pool_keeps_what_the_reader_says_of_each_turn():
+    units = [make_unit(name, name, event_time=later(days=-day)) for name, day in (("a", 1), ("b", 3), ("c", 2))]
+    pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
+    said = read_together(pool, staging(units, reading_of(judging({"a": 1.0, "b": 2.0, "c": 3.0})))).readings
+    assert [(name, turn.rank) for name, turn in said.turns.items()] == [("b", 2.0), ("c", 3.0), ("a", 1.0)]
 
 
 def test_turns_in_the_time_asked_for_stay_above_the_others():
@@ -196,10 +302,21 @@ def test_search_and_assemble_put_the_same_turn_first(memory):
     assert memory.search(QUESTION, user="ana", read=False)[0].unit.text != MOVED[2]
 
 
-def test_every_score_composes_with_reading(memory):
-    hits = memory.search(QUESTION, user="ana", read="once", explain=True)
+@pytest.mark.parametrize("way", ["once", "wide"])
+def test_every_score_composes_with_reading(memory, way):
+    hits = memory.search(QUESTION, user="ana", read=way, explain=True)
     assert [hit.contributions.compose() for hit in hits] == [hit.score for hit in hits]
     assert all(hit.contributions.find("rel with read") for hit in hits)
+
+
+def test_the_trace_has_what_the_reader_says_of_each_turn(memory):
+    found, unread = (memory.search(QUESTION, user="ana", read=read).trace.readings for read in ("once", False))
+    told = memory.assemble(QUESTION, user="ana", read="once").trace.readings
+    ids = {unit.text: unit.id for unit in memory.list(user="ana")}
+    first, last = (found.turns[ids[MOVED[place]]] for place in (0, 2))
+    assert first.earlier > 0.5 > last.earlier
+    assert found.nothing < 0.0
+    assert (unread, told) == (None, found)
 
 
 def test_why_tells_what_was_read(memory):

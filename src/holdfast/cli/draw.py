@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -35,6 +36,7 @@ from holdfast.types import (
     WriteResult,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.known import About
 from holdfast.types.outcomes import FolderReport
 from holdfast.why import (
     PLAIN_NAMES,
@@ -250,6 +252,21 @@ def facts(found: FactTable) -> RenderableType:
     """Draw facts, each with the document and the unit that it comes from."""
     ends = (f"  {one.document} {one.sources[0]}" for one in found)
     return Group(*(Text.assemble(one.line, (end, "dim")) for one, end in zip(found, ends, strict=True)))
+
+
+def about(found: About) -> RenderableType:
+    """Draw what is known of a user, by topic: what was said, when, how sure it is, and what it replaced."""
+    lines: list[RenderableType] = []
+    for topic, told in groupby(found, key=lambda one: one.topic):
+        lines.append(Text(topic, "cyan"))
+        for one in told:
+            sure = f"said {one.at:%Y-%m-%d}, confidence {one.confidence:.2f}"
+            lines += [Text(f"  {sure}  {one.id}", "dim"), indent(beginning(one.text, _LISTED))]
+            lines += [
+                Group(Text(f"  instead of, said {old.at:%Y-%m-%d}", "dim"), indent(beginning(old.text, _LISTED)))
+                for old in one.replaced
+            ]
+    return Group(*lines) if lines else Text(f"nothing that is sure; {found.asked} questions were asked")
 
 
 def decisions(found: Iterable[Decision]) -> RenderableType:

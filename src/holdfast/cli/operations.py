@@ -1,7 +1,7 @@
 """Commands that list what there is, carry it in and out, show it in a browser, and run a store on PostgreSQL.
 
 `users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `watch`, `inspect`; `worker`, `postgres`;
-`decisions`, `overrule`.
+`about`; `decisions`, `overrule`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,27 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for name, run in {"users": _users, "sessions": _sessions, "documents": _documents, "agents": _agents}.items():
         command(app, name)(run)
+    command(app, "about")(_about)
     command(app, "decisions")(_decisions)
     command(app, "overrule")(_overrule)
     command(app, "export")(_export)
     command(app, "import", create=True)(_import)
     parameters = signature(_migrate, eval_str=True).parameters.values()
     app.command("migrate")(declare_options(_migrate, "migrate", parameters))
+
+
+def _about(
+    call: CommandContext, topic: str | None = None, limit: int = 0, *, owner: Options
+) -> CommandResult:  # fmt: skip
+    """Say what is known of a user: turns that answer fifty questions, with their dates and what they replaced."""
+    with Progress(console=err, disable=call.as_json, transient=True) as progress:
+        task = progress.add_task("asking", total=None)
+        found = call.memory.about(
+            topic=topic, limit=limit or None,
+            progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **owner,
+        )  # fmt: skip
+    value = {"asked": found.asked, "lines": [one.to_json() for one in found], "warnings": [*found.warnings]}
+    return CommandResult(value, lambda: draw.about(found), "; ".join(found.warnings))
 
 
 # ------------------------------------------------------------------------------------------------------- lists

@@ -103,6 +103,7 @@ class AsyncMemory:
     get = _offload(Memory.get)
     list = _offload(Memory.list)
     facts = _offload(Memory.facts)
+    about = _offload(Memory.about)
     history = _offload(Memory.history)
     stats = _offload(Memory.stats)
     users = _offload(Memory.users)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.errors import InputError, quote_value
-from holdfast.messages.checks import refuse_binary
+from holdfast.messages.checks import check_location, check_names, choose, refuse_binary
+from holdfast.types import View
 from holdfast.types.outcomes import FolderReport, Progress
 from holdfast.values import dataclass
 
@@ -153,6 +154,18 @@ class Folder:
     include: tuple[str, ...] = INCLUDED
     exclude: tuple[str, ...] = EXCLUDED
     progress: Progress = field(default=lambda _done, _of: None)
+
+
+def make_folder(
+    view: View, root: str | Path, scope: str, include: Sequence[str], exclude: Sequence[str], progress: Progress
+) -> Folder:
+    """Return the folder that a caller names, checked; what is global belongs to no user."""
+    user = None if choose("scope", scope, ("user", "global")) == "global" else view.user
+    place = check_location("folder", root)
+    return Folder(
+        place, view.tenant, user, check_names("include", include) or (), check_names("exclude", exclude) or (),
+        progress,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

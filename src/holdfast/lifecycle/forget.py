@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from holdfast.errors import HoldfastError, InputError, NotFoundError, quote_value
+from holdfast.messages.checks import check_flag, check_name, check_names
 from holdfast.store.contract import NO_DEADLINE, NO_LIMIT, Store, read_once
 from holdfast.store.queries import DocumentQuery
 from holdfast.types import Document, Erasure, Unit, View
@@ -31,6 +32,16 @@ class ForgetRequest:
     document: str | None = None
     filtered: bool = False
     everything: bool = False
+
+
+def make_request(
+    view: View, ids: str | Sequence[str] | None, document: str | None, everything: object
+) -> ForgetRequest:
+    """Return what a caller names, checked; a session and filters are the view's."""
+    return ForgetRequest(
+        ids=check_names("ids", ids) or (), session=view.session, filtered=view.filters is not None,
+        document=check_name("document", document, optional=True), everything=check_flag("all", everything),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

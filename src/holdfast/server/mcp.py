@@ -342,6 +342,25 @@ class Tools:
         heading = page.heading("facts") if items else ""
         return page.write(heading, items, lambda n: f"offset={offset + n} goes on", "" if items else "no facts")
 
+    def about_user(
+        self, owner: Owner,
+        topic: Annotated[str, Field(description="One topic, as Home, Work or Pets; all, when left out.")] = "",
+        offset: Offset = 0, max_tokens: MaxTokens = 2_000,
+    ) -> str:  # fmt: skip
+        """List what is known of the user: home, work, family, health, food, pets, travel, plans.
+
+        Call it once, to get to know the user; it may take seconds. Lines are what the user stated, word for word,
+        with the date, how sure it is that they still hold, and what they replaced: not verified truth, and not all
+        that is known. For a question of its own, call search_memory.
+        """
+        page = self._page(max_tokens)
+        found = self._memory.about(topic=topic or None, **owner)
+        items = [f"{page.cut(one.line)} | {named(one.id)}\n" for one in found[offset:]]
+        none = "" if items else f"no facts are sure; {found.asked} questions were asked"
+        heading = page.heading("facts about the user") if items else ""
+        note = "; ".join(filter(None, (none, *found.warnings)))
+        return page.write(heading, items, lambda n: f"offset={offset + n} goes on", note)
+
     def memory_status(self, owner: Owner) -> str:
         """Say whose memory this is, how much it holds, from when to when, and its latest conversations and documents.
 
@@ -403,6 +422,7 @@ TOOLS = {
     "forget_memory": ("Forget memories", _ERASES),
     "list_memories": ("List memories", _READS),
     "known_facts": ("Stated facts", _READS),
+    "about_user": ("What is known of the user", _READS),
     "memory_status": ("Memory status", _READS),
 }
 RESOURCES = {

@@ -159,6 +159,10 @@ class Reading(Protocol):
         """
         ...
 
+    def mark(self) -> str:
+        """Name the state of the units that the owner may see, with their vectors: a change gives it another name."""
+        ...
+
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """Yield all that the store holds of the user, hidden or not: documents, then units, as they were written.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,27 @@ class StoreLifecycleContract(builders.StoreSuite):
         ana.revise("c", text="other words")
         ana.apply(Promotion(three, decide()))  # words that changed wait for another decision
         assert [(one.gate, one.version) for one in ana.units("c").values()] == [(None, 2)]
+
+    def test_a_state_has_a_mark_that_every_change_changes(self, tmp_path: Path) -> None:
+        ana, reader = self.open(tmp_path), self.open(tmp_path)
+        everyone = ana.by(user="ben")
+        changes: list[Callable[[], object]] = [
+            lambda: say(ana, "abcd"), lambda: ana.revise("a", text="other words"),
+            lambda: ana.apply(Supersession(ana.view, "a", "b", LATER)),
+            lambda: ana.apply(Reinstatement(ana.view, "a", LATER)), lambda: ana.apply(SpaceChange(SPACE)),
+            lambda: ana.embed({"a": EAST}), lambda: ana.embed({"b": EAST}),
+            lambda: cover(ana, [*ana.units("c", "d").values()]),
+            lambda: everyone.put(draft("all", "boats for all", user=None, scope="global")),
+            lambda: ana.store.forget(ana.view, ["b"]), lambda: say(ana, "b"),
+            lambda: ana.store.forget(ana.view, [*"abcd"], owner=True),
+        ]  # fmt: skip
+        marks = [reader.look(lambda reading: reading.mark())]
+        for change in changes:
+            assert reader.look(lambda reading: reading.mark()) == marks[-1]
+            change()
+            marks.append(reader.look(lambda reading: reading.mark()))
+        assert all(before != after for before, after in pairwise(marks))
+        assert ana.look(lambda reading: reading.mark()) == marks[-1]
 
     # -------------------------------------------------------------------------- coverage, supersession
 

@@ -384,6 +384,7 @@ class Site:
         values = {
             "groups": views.group_facts(table[start : start + _FACTS]), "total": len(table), "start": start,
             "step": _FACTS, "subject": subject or "", "relation": relation or "", "all": everything,
+            "known": views.group_known(self._memory.about(**visit.owner)) if visit.flag("known") else None,
         }  # fmt: skip
         return PageContent("facts", "Facts", values)
 

@@ -31,6 +31,7 @@ from holdfast.types import (
     Why,
 )
 from holdfast.types.contexts import Context, ContextSection, Item, OmittedItem
+from holdfast.types.known import About, AboutLine
 from holdfast.values import dataclass
 from holdfast.why import (
     PLAIN_NAMES,
@@ -428,6 +429,11 @@ def view_why(why: Why, question: str) -> WhyView:
 
 
 # ------------------------------------------------------------------------------------------------------------- facts
+
+
+def group_known(found: About) -> list[tuple[str, list[AboutLine]]]:
+    """Return what is known of a user by topic, in the order of the questions."""
+    return [(topic, [*lines]) for topic, lines in groupby(found, key=lambda one: one.topic)]
 
 
 def group_facts(facts: Iterable[KnownFact]) -> list[tuple[str, list[KnownFact]]]:

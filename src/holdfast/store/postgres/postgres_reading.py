@@ -389,6 +389,11 @@ class PostgresReading:
         asked = {"user": self.view.user, "most": limit, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_owned_{kind}s", asked)))
 
+    def mark(self) -> str:
+        """See `Reading.mark`. There is no feed of changes: it is a checksum of what rows say."""
+        state = self._run("owner_mark", {"user": self.view.user}).fetchone() or ()
+        return " ".join(map(str, (self._space.key, *state)))
+
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """See `Reading.stored`."""
         return read_stored_all(self._run, self.view, whole=whole)

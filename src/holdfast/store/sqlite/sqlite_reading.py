@@ -41,6 +41,7 @@ from holdfast.store.queries import (
 )
 from holdfast.store.rows import (
     CALLED,
+    EPOCH,
     GLOBAL,
     NAMING,
     TITLE_CHARS,
@@ -476,6 +477,12 @@ class SqliteReading:
         most = _EVERYTHING if limit is None else limit
         keys = {"tenant": self.view.tenant, "user": self.view.user, "limit": most, "words": TITLE_CHARS}
         return tuple(map(listed, self._run(f"list_{kind}s", keys)))
+
+    def mark(self) -> str:
+        """See `Reading.mark`. Whoever erases begins an epoch."""
+        owner = {"tenant": self.view.tenant, "user": self.view.user, "everyone": GLOBAL}
+        last = self._run("last_change_of_owner", owner).fetchone()
+        return json.dumps([self._run("agreed", {"name": EPOCH}).fetchone(), self._index.space(), last])
 
     def stored(self, *, whole: bool = False) -> Iterator[Document | StoredUnit]:
         """See `Reading.stored`."""

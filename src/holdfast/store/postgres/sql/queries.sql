@@ -57,6 +57,13 @@ SELECT nextval('unit_keys') FROM generate_series(1, %(count)s);
 
 -- ------------------------------------------------------------------------------------------------------- units
 
+-- name: owner_mark
+SELECT
+    (SELECT coalesce(sum(hashtextextended(concat_ws('|', key, checksum, superseded_by, covered_by, gate), 0)), 0)
+        FROM units WHERE tenant = %(tenant)s AND "user" IN (%(user)s, '')),
+    (SELECT coalesce(sum(hashtextextended(concat_ws('|', unit_key, checksum, space), 0)), 0)
+        FROM vectors WHERE tenant = %(tenant)s AND "user" IN (%(user)s, ''));
+
 -- name: find_unit
 SELECT {row}
 FROM units WHERE tenant = %(tenant)s AND "user" = %(user)s AND id = %(id)s;

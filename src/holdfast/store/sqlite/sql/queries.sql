@@ -72,6 +72,9 @@ PRAGMA data_version;
 -- name: last_change
 SELECT coalesce(max(seq), 0) FROM changes;
 
+-- name: last_change_of_owner
+SELECT seq, mark FROM changes WHERE tenant = :tenant AND user IN (:user, :everyone) ORDER BY seq DESC LIMIT 1;
+
 -- name: owner_units
 SELECT {row}, iif(content = checksum AND derivation = :derivation, analysis, NULL), analysis_crc
 FROM units LEFT JOIN analyses ON unit_key = key WHERE tenant = :tenant AND user = :user ORDER BY key;

@@ -1,0 +1,100 @@
+"""What is known of a user: the turns that answer what people are asked about themselves, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import overload
+
+from holdfast.types.units import JSON, Author, iso
+from holdfast.values import dataclass
+
+# As much of a turn as a person reads on one line; `text` has all of it.
+_SHOWN = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A turn that a later one took the place of: its id, when it was said, and its words."""
+
+    id: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AboutLine:
+    """One turn that answers a question about the user: its words as they were said, when, and by whom.
+
+    `confidence` is how often a line with such evidence was right and current, on development data. `replaced` are the
+    turns that it took the place of, oldest first.
+    """
+
+    topic: str
+    question: str
+    id: str
+    text: str
+    at: datetime
+    author: Author
+    confidence: float
+    speaker: str = ""
+    replaced: tuple[Replaced, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """Return it on one line, with all of its words, for a prompt."""
+        before = "".join(f" | replaced, said {iso(one.at)[:10]}: {one.text}" for one in self.replaced)
+        said = f"{self.topic} | {self.text} | said {iso(self.at)[:10]} | confidence {self.confidence:.2f}{before}"
+        return " ".join(said.split())
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the line as a JSON object; what is empty is left out."""
+        row = {name: getattr(self, name) for name in self.__slots__}
+        row["at"] = iso(self.at)
+        row["replaced"] = [{"id": one.id, "at": iso(one.at), "text": one.text} for one in self.replaced]
+        return {name: value for name, value in row.items() if value not in ("", [])}
+
+
+@dataclass(frozen=True, slots=True)
+class About(Sequence[AboutLine]):
+    """What is known of a user, by topic; `asked` counts the questions, most of which a memory does not answer.
+
+    Lines are what was said, with its date, and not verified. `warnings` say what makes them fewer than they could be.
+    """
+
+    lines: tuple[AboutLine, ...]
+    asked: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Return one line for each, for a prompt."""
+        return "".join(f"{one.line}\n" for one in self)
+
+    def __str__(self) -> str:
+        found = []
+        for topic, lines in groupby(self.lines, key=lambda one: one.topic):
+            found.append(f"{topic}\n")
+            for one in lines:
+                found.append(f"  {_shorten(one.text)}  ({iso(one.at)[:10]}, confidence {one.confidence:.2f})\n")
+                found += [f"    before: {_shorten(old.text)}  ({iso(old.at)[:10]})\n" for old in one.replaced]
+        return "".join(found) or f"nothing that is sure, of {self.asked} questions\n"
+
+    @overload
+    def __getitem__(self, index: int) -> AboutLine: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[AboutLine]: ...
+    def __getitem__(self, index: int | slice) -> AboutLine | Sequence[AboutLine]:
+        return self.lines[index]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[AboutLine]:
+        return iter(self.lines)
+
+
+def _shorten(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1].rstrip()}…"
