@@ -10,7 +10,7 @@ import pytest
 from served import client, served
 
 from builders import WORDS_ONLY, opened
-from holdfast import InputError, Memory, NotFoundError, Settings, StoreError
+from holdfast import InputError, Memory, NotFoundError, StoreError
 from holdfast.errors import AccessError
 from holdfast.server import listening
 from holdfast.server.access import Tokens, token_file

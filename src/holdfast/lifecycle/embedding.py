@@ -369,6 +369,10 @@ def embed_all(
     )  # fmt: skip
 
 
+def _left_waiting(units: Sequence[Unit]) -> EmbeddingReport:
+    return EmbeddingReport(waiting=frozenset(unit.id for unit in units))
+
+
 def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> EmbeddingReport:
     """Judge units that are kept already, and write their vectors.
 

@@ -87,7 +87,8 @@ class CheckedEmbedder:
         """See `Embedder.embed_query`."""
         with failing_as(EmbedderError, self._who):
             found = self._embedder.embed_query(text)
-        return check_vectors([found], 1, self.dims, self.space)[0]
+        [vector]: Vectors = check_vectors([found], 1, self.dims, self.space)
+        return vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,7 +292,7 @@ class HttpServer:
         if self._loaded is None or not self._loaded.done():
             raise Refused(ServerError("the store and the embedder are being loaded"), headers={"Retry-After": "1"})
         if isinstance(failure := self._loaded.exception(), EmbedderError):
-            self._loaded = self._long.start(self._load)  # the next who asks hears whether it could be loaded now
+            self._loaded = self._long.run("", self._load)  # the next who asks hears whether it could be loaded now
             raise failure
         self._loaded.result()
         await self._quick.run("", partial(self.memory.stats, user=_NOBODY))
