@@ -38,8 +38,8 @@ class Case:
 
 CASES = (
     Case(
-        ("We signed the lease on 2026-02-11 at the agency.", "The piano teacher came for the first time on 2026-03-02."),
-        ("lease", "piano teacher"), "How many days passed between the lease and the first visit of the piano teacher?",
+        ("We signed the lease on 2026-02-11 at the agency.", "The piano teacher first came on 2026-03-02."),
+        ("lease", "piano teacher"), "How many days passed between the lease and the first piano lesson?",
     ),
     Case(
         ("My passport arrived on 5 March 2026.", "I flew to Lisbon on 21 March 2026."),

@@ -429,9 +429,10 @@ def test_the_reference_recipe_has_the_constants_of_the_contract():
     assert dataclasses.asdict(REFERENCE.temporal) == CONTRACT
 
 
-def test_the_default_recipe_differs_by_three_switches_and_a_limit_derived_for_its_embedder():
+def test_the_default_recipe_differs_by_three_switches_and_what_is_derived_for_its_scores():
     assert dataclasses.asdict(Settings().temporal) == {
         **CONTRACT, "wide": True, "anchors_required": True, "keep_rest": True, "recovery_similarity": 0.12,
+        "share_relevance": 0.4, "share_anchors": 0.4,
     }  # fmt: skip
 
 
