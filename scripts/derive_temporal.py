@@ -14,6 +14,7 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -148,7 +149,7 @@ def won(case: Case, seed: int, embedder: Embedder, settings: Settings, spread: i
         return found
 
 
-def settings_with(recipe: Settings, values: Mapping[str, float]) -> Settings:
+def settings_with(recipe: Settings, values: Mapping[str, Any]) -> Settings:
     """Return a recipe whose selector has these values."""
     quiet = dataclasses.replace(recipe.compaction, session_tokens=0)
     changed = dataclasses.replace(recipe.temporal, **values)

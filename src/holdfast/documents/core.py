@@ -177,8 +177,8 @@ def check_rules(store: Store, settings: Settings, counter: TokenCounter | None) 
     Raises:
         BudgetError: they do, and `assembly.lenient_hard` is off. The store is closed.
     """
-    keys = {"tenant": settings.store.tenant, "user": settings.store.user}
-    view = View(**keys, now=EPOCH, reference_time=EPOCH)  # rules are of no time
+    own = settings.store
+    view = View(tenant=own.tenant, user=own.user, now=EPOCH, reference_time=EPOCH)  # rules are of no time
     core = read_once(store, view, lambda reading: reading.documents(core=True))
     read = [(one.name, _partitioned(one.name, one.body, settings.authored.max_bytes)) for one in core]
     hard = [text for name, partition in read for text in _texts(partition, "hard", name)]
