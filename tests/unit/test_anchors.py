@@ -126,3 +126,28 @@ def test_density_lies_in_zero_to_one_and_never_falls_when_text_is_added(parts, t
 )
 def test_the_years_that_a_text_tells_of_are_read_as_ranges(text, years):
     assert mentioned_years(text) == tuple(years)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("two days ago", {"two days ago"}),
+        ("A week ago we met at 3 p.m.", {"a week ago", "3 p.m."}),
+        ("the 3pm train on 2026-03-04 at 10:00", {"3pm", "2026-03-04", "10:00"}),
+        ("at noon, or twelve days later", {"noon", "twelve days later"}),
+        ("in 3 weeks", {"in 3 weeks"}),
+        ("it costs 3 pounds in a shop", set()),
+        ("yesterday at 9:30 pm", {"yesterday", "9:30 pm"}),
+    ],
+)
+def test_relative_days_and_hours_of_the_clock_are_anchors_beside_those_of_the_reference(text, found):
+    assert anchors(text, wide=True) == found
+    assert anchors(text) <= found
+
+
+def test_a_memory_counts_them_unless_it_follows_the_reference():
+    unit = make_unit(text="We met two days ago at noon, at 3pm.")
+    densities = [
+        analyse(unit, AnalysisSettings(tokenizer=recipe)).anchor_density for recipe in ("default", "reference")
+    ]
+    assert densities == [1.0, 0.0]

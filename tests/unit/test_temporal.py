@@ -142,6 +142,26 @@ def test_slots_are_quotations_and_the_content_words_of_clauses(question, slots):
     assert event_slots(question) == slots
 
 
+@pytest.mark.parametrize(
+    ("question", "slots"),
+    [
+        ("How many days before the fair did I meet Anna?", ("fair", "meet anna")),
+        ("How many weeks after the move did I start my new job?", ("move", "start new job")),
+        ("How long after buying the boat did we sail to Malta?", ("buying boat", "sail malta")),
+        ("Which came first, the wedding or the trip to Vienna?", ("wedding", "trip vienna")),
+        ("How many days passed between the conference and the launch?", ("conference", "launch")),
+        ("When did I adopt the cat, before or after the renovation?", ("adopt cat", "renovation")),
+        ("How long had I been working at Acme when I met Tomas?", ("working acme", "met tomas")),
+        ("How many months ago did I visit the dentist?", ("visit dentist",)),
+        ("What did I do the day after the concert?", ("concert",)),
+        ("Did I book the hotel before I bought the train tickets?", ("book hotel", "bought train tickets")),
+        ("How many days?", ()),
+    ],
+)
+def test_a_wide_slot_is_the_phrase_before_or_after_a_word_of_time(question, slots):
+    assert event_slots(question, wide=True) == slots
+
+
 def test_a_name_is_a_slot_of_its_own_only_when_no_clause_holds_it():
     clause = "the storm that came over the long quiet stony coast near Cape Wrath while sheep kept grazing there"
     assert event_slots(clause) == ("storm came over quiet", "sheep kept grazing there", "Cape Wrath")
@@ -409,9 +429,10 @@ def test_the_reference_recipe_has_the_constants_of_the_contract():
     assert dataclasses.asdict(REFERENCE.temporal) == CONTRACT
 
 
-def test_the_default_recipe_differs_by_three_switches_and_a_limit_derived_for_its_embedder():
+def test_the_default_recipe_differs_by_three_switches_and_what_is_derived_for_its_scores():
     assert dataclasses.asdict(Settings().temporal) == {
         **CONTRACT, "wide": True, "anchors_required": True, "keep_rest": True, "recovery_similarity": 0.12,
+        "share_relevance": 0.4, "share_anchors": 0.4,
     }  # fmt: skip
 
 

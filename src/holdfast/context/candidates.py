@@ -187,7 +187,8 @@ def _follow_links(
 
 def event_slots_of(engine: Engine, question: Question) -> tuple[str, ...]:
     """Return the events that a temporal question names."""
-    return tuple(event_slots(question.text)) if is_temporal(engine, question) else ()
+    wide = engine.settings.temporal.wide
+    return event_slots(question.text, wide=wide) if is_temporal(engine, question) else ()
 
 
 def is_temporal(engine: Engine, question: Question) -> bool:

@@ -87,8 +87,8 @@ class CheckedEmbedder:
         """See `Embedder.embed_query`."""
         with failing_as(EmbedderError, self._who):
             found = self._embedder.embed_query(text)
-        vectors: Vectors = check_vectors([found], 1, self.dims, self.space)
-        return np.asarray(vectors[0])
+        [vector] = check_vectors([found], 1, self.dims, self.space)
+        return np.asarray(vector)
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,8 +263,10 @@ class TemporalSettings:
     wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …", internal=True)
     # The sources' own: no cosine tells gold turns from the nearest others by a slot (balanced accuracy .57 at best).
     slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot", internal=True)
-    share_relevance: float = setting(0.6, "μ: share of the final score in the coverage score", internal=True)
-    share_anchors: float = setting(0.2, "ν: share of anchor density", internal=True)
+    # Derived (scripts/derive_temporal.py) for scores whose floor is ω0: with the contract's .6/.2/.2 a date adds
+    # .07, and turns that only name both events stay ahead of those that date them.
+    share_relevance: float = setting(0.4, "μ: share of the final score in the coverage score", internal=True)
+    share_anchors: float = setting(0.4, "ν: share of anchor density", internal=True)
     share_coverage: float = setting(0.2, "ρ: share of newly covered event slots", internal=True)
     recovered: int = setting(10, "k_rec: how many anchor-rich units are looked at again", ge=1, internal=True)
     # Derived (scripts/derive_cosines.py): loses 6 % of the gold turns of temporal questions, the contract's .15 9 %.
@@ -500,7 +502,8 @@ class Settings:
             ),
             score=ScoreSettings(0.7, 0.2, 0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6),
             projection=ProjectionSettings(floor=0.0, keywords="words", growth=0),
-            temporal=TemporalSettings(wide=False, recovery_similarity=0.15, anchors_required=False, keep_rest=False),
+            temporal=TemporalSettings(wide=False, recovery_similarity=0.15, anchors_required=False, keep_rest=False,
+                                      share_relevance=0.6, share_anchors=0.2),
             assembly=AssemblySettings(
                 lenient_hard=False, packing="prefix", first_hit=False, item_tokens=0, standing_share=0.0,
                 fill=0.0, cut_share=1.0,

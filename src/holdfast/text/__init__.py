@@ -19,7 +19,7 @@ def analyse(unit: Unit, settings: AnalysisSettings) -> Analysis:
     facts = stated_facts(unit, aliases_of(settings.aliases))
     return Analysis(
         terms=tuple(tuple(tokenise(text)) if (text := unit.field_text(name)) else () for name in FIELDS),
-        anchor_density=anchor_density(unit.text),
+        anchor_density=anchor_density(unit.text, wide=settings.tokenizer == "default"),
         titles=(*titles(unit.topic), *initials(unit.topic)),
         mentions=entities(unit.text),
         facts=facts,

@@ -52,14 +52,29 @@ _ANCHOR = regex(
 )
 
 
-def anchors(text: str) -> frozenset[str]:
-    """Return the distinct temporal anchors of `text`, lower-cased, white space folded."""
-    return frozenset(" ".join(match.group().lower().split()) for match in _ANCHOR.finditer(text))
+# What the reference does not count: "two days ago", "in three weeks", "3pm", "noon". Each ends like an anchor.
+_COUNT = r"(?:an?|\d{1,3}|few|couple\s+of|several|" + any_of("calendar", "numbers") + ")"
+_SPAN = rf"{_COUNT}[\s-]+{any_of('temporal', 'units')}s?"
+_RELATIVE = regex(
+    rf"(?<![\w.:])(?:{_SPAN}\s+(?:ago|earlier|later|before|from\s+now)|in\s+{_SPAN}"
+    rf"|(?:0?[1-9]|1[0-2])\s?[ap]\.?m\b\.?|{any_of('temporal', 'relative')})(?!\w)",
+    re.IGNORECASE,
+)
 
 
-def anchor_density(text: str) -> float:
+def anchors(text: str, *, wide: bool = False) -> frozenset[str]:
+    """Return the distinct temporal anchors of `text`, lower-cased, white space folded.
+
+    `wide` adds relative days and hours of the clock to the reference's (C13).
+    """
+    found = [match.group() for match in _ANCHOR.finditer(text)]
+    found += _RELATIVE.findall(_ANCHOR.sub("|", text)) if wide else []
+    return frozenset(" ".join(one.lower().split()) for one in found)
+
+
+def anchor_density(text: str, *, wide: bool = False) -> float:
     """Return A(d) ∈ [0, 1]."""
-    return min(len(anchors(text)) / _MOST_ANCHORS, 1.0)
+    return min(len(anchors(text, wide=wide)) / _MOST_ANCHORS, 1.0)
 
 
 # Every value that A can have, the richest first.
@@ -260,7 +275,13 @@ _SHORTEST_TERM = 3
 _LONGEST_QUOTATION = 80
 
 _EMPTY_WORDS = frozenset(words("temporal", "empty"))
-_SEPARATOR = regex(r"\b(?:after|before|between|or|and|then)\b|[?.!,;\n？。！，；、]", re.IGNORECASE)
+_NO_EVENT = _EMPTY_WORDS.union(words("temporal", "measures"))
+_PARTS_OF_TIME = r"after|before|between|or|and|then"
+_STOPS = r"[?.!,;\n？。！，；、]"
+_SEPARATOR = regex(rf"\b(?:{_PARTS_OF_TIME})\b|{_STOPS}", re.IGNORECASE)
+_PARTING = regex(rf"\b(?:{_PARTS_OF_TIME}|{any_of('temporal', 'parting')})\b|{_STOPS}", re.IGNORECASE)
+# A phrase that tells of an event has no more words that say something; of a longer one its beginning counts.
+_LONGEST_PHRASE = 8
 _WORD = regex(r"\w+")
 _QUOTED = regex(
     rf'"([^"]{{1,{_LONGEST_QUOTATION}}})"|“([^”]{{1,{_LONGEST_QUOTATION}}})”|«([^»]{{1,{_LONGEST_QUOTATION}}})»'
@@ -272,26 +293,31 @@ _JOINING = frozenset(words("temporal", "joining"))
 _ENDING = regex(r"['’](?:s|m|ve|d|ll|re)?$", re.IGNORECASE)
 
 
-def event_slots(question: str) -> tuple[str, ...]:
+def event_slots(question: str, *, wide: bool = False) -> tuple[str, ...]:
     """Return E(q), at most four spans: quotations, the content words of each clause, and names.
 
-    A name is a slot of its own only when no other slot holds all of its words.
+    A name is a slot of its own only when no other slot holds all of its words. `wide` takes the whole phrases before
+    and after the words that speak of time, or ask, and leaves out what only measures it.
     """
     text = unicodedata.normalize("NFC", question[:_MOST_CHARACTERS])
     quotations = [" ".join(next(filter(None, match.groups())).split()) for match in _QUOTED.finditer(text)]
     slots = [quotation for quotation in quotations if len(quotation) > 1 and _WORD.search(quotation)]
-    for clause in _SEPARATOR.split(_QUOTED.sub(" ", text)):
-        slots += _clause_slots(_content(clause))
+    for clause in (_PARTING if wide else _SEPARATOR).split(_QUOTED.sub(" ", text)):
+        slots += _phrase_slot(_content(clause, _NO_EVENT)) if wide else _clause_slots(_content(clause))
     for name in _names(text):
         if not any(set(_content(name)) <= set(_content(slot)) for slot in slots):
             slots.append(name)
     return tuple(dict.fromkeys(slots))[:_MOST_SLOTS]
 
 
-def _content(text: str) -> list[str]:
+def _phrase_slot(content: list[str]) -> list[str]:
+    return [" ".join(content[:_LONGEST_PHRASE])] if content else []
+
+
+def _content(text: str, empty: frozenset[str] = _EMPTY_WORDS) -> list[str]:
     """Return the words that say something, in lower case; outside ASCII a word may be short."""
     found = [word.lower() for word in _WORD.findall(text)]
-    return [w for w in found if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in _EMPTY_WORDS]
+    return [w for w in found if (len(w) >= _SHORTEST_TERM or not w.isascii()) and w not in empty]
 
 
 def _clause_slots(content: list[str]) -> list[str]:
