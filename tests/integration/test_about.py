@@ -143,7 +143,8 @@ def test_a_topic_asks_its_questions_and_a_limit_keeps_the_surest(memory):
     say(memory, *SAID)
     with searches() as asked:
         found = memory.about(user="ana", topic="Pets")
-    assert asked == [one.text for one in questions() if one.topic == "Pets"]
+    of_pets = [one.text for one in questions() if one.topic == "Pets"]
+    assert asked == [*of_pets, *(line.question for line in found)]  # what a line superseded is looked for
     assert {line.topic for line in found} <= {"Pets"}
     everything = memory.about(user="ana")
     [one] = memory.about(user="ana", limit=1)
@@ -173,6 +174,12 @@ def test_without_the_reader_nothing_is_sure_and_it_is_said(memory, monkeypatch):
 
 
 # -------------------------------------------------------------------------------------- cache and erasure
+
+
+def test_what_is_not_valid_any_more_takes_no_line_from_another(memory):
+    _, ended = say(memory, HOME, "I live in Ghent, in a small flat.")
+    memory.update(ended, user="ana", valid_to=later(days=-1))
+    assert texts(memory.about(user="ana", topic="Home")) == [HOME]
 
 
 def test_a_second_call_asks_nothing_until_somebody_writes(tmp_path):
