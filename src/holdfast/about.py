@@ -19,10 +19,12 @@ from holdfast.models import open_reader
 from holdfast.models.reader import Turn
 from holdfast.recall import search
 from holdfast.retrieval.question import Engine, Question
-from holdfast.store.contract import Reading
+from holdfast.settings import Settings
+from holdfast.store.contract import NO_DEADLINE, Reading
+from holdfast.store.queries import LexicalQuery
 from holdfast.text.questions import asks_only
-from holdfast.text.terms import terms
-from holdfast.types import Hit, SearchResult, TurnReading, Unit, View
+from holdfast.text.terms import TOKENIZERS, terms
+from holdfast.types import FIELDS, Hit, SearchResult, TurnReading, Unit, View
 from holdfast.types.known import About, AboutLine, Replaced
 from holdfast.types.outcomes import Progress
 from holdfast.values import dataclass
@@ -131,10 +133,11 @@ def about(
         mark = reading.mark()
         answers = known.find(key, mark)
         lines = [] if answers is None else _read_lines(reading, answers[0])
+        spoken_of = [place for place in asked if _is_spoken_of(engine.settings, reading, questions()[place])]
     if answers is None or len(lines) < len(answers[0]):
         past = dataclasses.replace(view, current_only=False)
         ask, ask_past = (partial(_search, engine, make_question, seen) for seen in (view, past))
-        answers = _ask_all(asked, ask, partial(ask_past, read=False), progress)
+        answers = _ask_all(spoken_of, ask, partial(ask_past, read=False), progress)
         with engine.store.reading(view) as reading:
             lines = _read_lines(reading, answers[0])
             # What was written meanwhile is not in all of the answers; what lacks something is not kept.
@@ -142,6 +145,13 @@ def about(
                 known.keep(key, mark, answers)
     surest = sorted(lines, key=lambda one: -one.confidence)[:limit]
     return About(tuple(one for one in lines if one in surest), len(asked), answers[1])
+
+
+def _is_spoken_of(settings: Settings, reading: Reading, asked: AboutQuestion) -> bool:
+    """Return whether anything has a word of the subject, where words are kept as they are compared here."""
+    words, weights = tuple(sorted(asked.terms)), (1.0,) * len(FIELDS)
+    query = LexicalQuery(words, weights, settings.lexical.k1, settings.lexical.b, frozenset(), role_boost=1.0)
+    return TOKENIZERS[settings.analysis.tokenizer] is not terms or bool(reading.propose(query, 1, NO_DEADLINE).ids)
 
 
 def _read_lines(reading: Reading, answers: Sequence[AboutAnswer]) -> list[AboutLine]:
