@@ -60,7 +60,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "About", "AboutLine", "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError",
-    "Compaction", "Context", "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
+    "Compaction", "Context", "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError",
+    "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
     "Memory", "MissingExtraError", "NameCount", "NewerStoreError", "NotFoundError", "ProfileSettings",
     "QuotaError", "ReadOnlyStoreError", "ReaderError", "SearchResult", "ServerError", "Settings", "SettingsError",
