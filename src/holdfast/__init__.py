@@ -50,6 +50,7 @@ from holdfast.types import (
     WriteResult,
 )
 from holdfast.types.contexts import Context
+from holdfast.types.known import About, AboutLine
 from holdfast.types.outcomes import FolderReport
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError", "Compaction", "Context",
-    "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError", "Erasure", "Fact", "FactTable",
+    "About", "AboutLine", "AccessError", "AsyncMemory", "BudgetError", "BusyStoreError", "ClosedStoreError",
+    "Compaction", "Context", "Contribution", "DamagedStoreError", "EmbedderError", "EmbeddingSpaceError",
+    "Erasure", "Fact", "FactTable",
     "FilterError", "FolderReport", "ForeignStoreError", "Gate", "Hit", "HoldfastError", "InputError", "KnownFact",
     "Memory", "MissingExtraError", "NameCount", "NewerStoreError", "NotFoundError", "ProfileSettings",
     "QuotaError", "ReadOnlyStoreError", "ReaderError", "SearchResult", "ServerError", "Settings", "SettingsError",

@@ -12,17 +12,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.messages.checks import check_given_text, choose
 from holdfast.models import open_reader
 from holdfast.models.reader import Turn
 from holdfast.recall import search
 from holdfast.retrieval.question import Engine, Question
-from holdfast.store.contract import Reading
+from holdfast.settings import Settings
+from holdfast.store.contract import NO_DEADLINE, Reading
+from holdfast.store.queries import LexicalQuery
 from holdfast.text.questions import asks_only
-from holdfast.text.terms import terms
-from holdfast.types import Hit, SearchResult, TurnReading, Unit, View
+from holdfast.text.terms import TOKENIZERS, terms
+from holdfast.types import FIELDS, Hit, SearchResult, TurnReading, Unit, View
 from holdfast.types.known import About, AboutLine, Replaced
 from holdfast.types.outcomes import Progress
 from holdfast.values import dataclass
@@ -43,13 +45,15 @@ _BIAS, _ALONE, _CONFIDENCE, _SHORT = -3.6, 0.43, 2.99, 1.1
 _MOST_CONFIDENCE, _SHORT_TEXT = 0.5, 110
 # More likely right than wrong.
 _LEAST_SURE = 0.5
-# The twelve that are read, and some that are not: what a rule superseded, documents.
+# The twelve that are read, and some that are not: documents, and turns that say little.
 _HITS = 20
 # Owners whose answers are kept: a few kilobytes each.
 _KEPT = 64
 
 # Called with a question's words, and by their names with the profile, how many hits, and how they are read.
 MakeQuestion = Callable[..., Question]
+Read = Literal["once", False]
+Ask = Callable[[str], SearchResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +132,35 @@ def about(
     with engine.store.reading(view) as reading:
         mark = reading.mark()
         answers = known.find(key, mark)
-        lines = None if answers is None else _read_lines(reading, answers[0])
-    if answers is None or lines is None:
-        answers = _ask_all(asked, partial(_search, engine, make_question, view), progress)
+        lines = [] if answers is None else _read_lines(reading, answers[0])
+        spoken_of = [place for place in asked if _is_spoken_of(engine.settings, reading, questions()[place])]
+    if answers is None or len(lines) < len(answers[0]):
+        past = dataclasses.replace(view, current_only=False)
+        ask, ask_past = (partial(_search, engine, make_question, seen) for seen in (view, past))
+        answers = _ask_all(spoken_of, ask, partial(ask_past, read=False), progress)
         with engine.store.reading(view) as reading:
-            lines = _read_lines(reading, answers[0]) or []
-            # What was written meanwhile is not in all of the answers.
-            if reading.mark() == mark:
+            lines = _read_lines(reading, answers[0])
+            # What was written meanwhile is not in all of the answers; what lacks something is not kept.
+            if reading.mark() == mark and not answers[1]:
                 known.keep(key, mark, answers)
     surest = sorted(lines, key=lambda one: -one.confidence)[:limit]
     return About(tuple(one for one in lines if one in surest), len(asked), answers[1])
 
 
-def _read_lines(reading: Reading, answers: Sequence[AboutAnswer]) -> list[AboutLine] | None:
-    """Return the answers with their words, or None when one of them holds no longer."""
+def _is_spoken_of(settings: Settings, reading: Reading, asked: AboutQuestion) -> bool:
+    """Return whether anything has a word of the subject, where words are kept as they are compared here."""
+    words, weights = tuple(sorted(asked.terms)), (1.0,) * len(FIELDS)
+    query = LexicalQuery(words, weights, settings.lexical.k1, settings.lexical.b, frozenset(), role_boost=1.0)
+    return TOKENIZERS[settings.analysis.tokenizer] is not terms or bool(reading.propose(query, 1, NO_DEADLINE).ids)
+
+
+def _read_lines(reading: Reading, answers: Sequence[AboutAnswer]) -> list[AboutLine]:
+    """Return the answers with their words; one that is hidden by now is left out."""
     ids = [answer.id for answer in answers]
     units = reading.units([*ids, *(one for answer in answers for one in answer.replaced)])
     hidden = reading.columns(ids, ("hidden",))["hidden"].tolist() if ids else []
-    if any(hidden) or not units.keys() >= {*ids}:
-        return None
-    return [_line(answer, units) for answer in answers]
+    shown = zip(answers, hidden, strict=True)
+    return [_line(answer, units) for answer, reason in shown if reason is None and answer.id in units]
 
 
 def _line(answer: AboutAnswer, units: Mapping[str, Unit]) -> AboutLine:
@@ -163,13 +176,12 @@ def _line(answer: AboutAnswer, units: Mapping[str, Unit]) -> AboutLine:
 # ------------------------------------------------------------------------------------------------------- asking
 
 
-def _search(engine: Engine, make_question: MakeQuestion, view: View, text: str) -> SearchResult:
-    """Ask a question as any other, and find also what was superseded: it is shown beside what took its place."""
-    question = make_question(text, profile_name="hybrid", limit=_HITS, read="once")
-    return search(engine, question, dataclasses.replace(view, current_only=False))
+def _search(engine: Engine, make_question: MakeQuestion, view: View, text: str, read: Read = "once") -> SearchResult:
+    """Ask a question as any other."""
+    return search(engine, make_question(text, profile_name="hybrid", limit=_HITS, read=read), view)
 
 
-def _ask_all(asked: Sequence[int], ask: Callable[[str], SearchResult], progress: Progress) -> Answers:
+def _ask_all(asked: Sequence[int], ask: Ask, ask_past: Ask, progress: Progress) -> Answers:
     """Ask the questions; a turn that answers several stands once, where that is surest."""
     best: dict[str, AboutAnswer] = {}
     warnings: dict[str, None] = {}
@@ -182,8 +194,15 @@ def _ask_all(asked: Sequence[int], ask: Callable[[str], SearchResult], progress:
             best[answer.id] = answer
     progress(len(asked), len(asked))
     outdated = {old for answer in best.values() for old in answer.replaced}
-    kept = [answer for answer in best.values() if answer.id not in outdated]
+    kept = [_with_superseded(answer, ask_past) for answer in best.values() if answer.id not in outdated]
     return tuple(sorted(kept, key=lambda one: one.question)), tuple(warnings)
+
+
+def _with_superseded(answer: AboutAnswer, ask_past: Ask) -> AboutAnswer:
+    """Return the answer with what it superseded, as far as the question finds that."""
+    found = ask_past(questions()[answer.question].text)
+    past = (hit.unit.id for hit in found if hit.unit.superseded_by == answer.id)
+    return answer._replace(replaced=tuple(dict.fromkeys((*answer.replaced, *past))))
 
 
 def _answer(place: int, found: SearchResult) -> AboutAnswer | None:
@@ -196,12 +215,12 @@ def _answer(place: int, found: SearchResult) -> AboutAnswer | None:
     may = [
         (_confidence(hit, alone[one]), hit)
         for one, hit in said.items()
-        if hit.unit.superseded_by is None and ([one] == last or _holds(one, read[one], said, alone))
+        if [one] == last or _holds(one, read[one], said, alone)
     ]
     sure, best = max(may, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or sure < _LEAST_SURE:
         return None
-    return AboutAnswer(place, best.unit.id, sure, tuple(_replaced(best.unit, found, read, alone)))
+    return AboutAnswer(place, best.unit.id, sure, tuple(_replaced(best.unit, said, read, alone)))
 
 
 def _read(asked: AboutQuestion, found: SearchResult) -> Mapping[str, TurnReading]:
@@ -236,14 +255,13 @@ def _confidence(hit: Hit, alone: float) -> float:
 
 
 def _replaced(
-    unit: Unit, found: SearchResult, read: Mapping[str, TurnReading], alone: Mapping[str, float]
+    unit: Unit, said: Mapping[str, Hit], read: Mapping[str, TurnReading], alone: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield the older turns that one took the place of: as the memory knows, or as the reader is sure."""
-    for hit in found:
-        old = hit.unit
-        outdated = alone.get(old.id, 0.0) >= _LEAST_ALONE and read[old.id].earlier >= _LEAST_EARLIER
-        if old.superseded_by == unit.id or (outdated and old.moment < unit.moment):
-            yield old.id
+    """Yield the older turns that one took the place of, where the reader is sure of it."""
+    for old, hit in said.items():
+        outdated = alone[old] >= _LEAST_ALONE and read[old].earlier >= _LEAST_EARLIER
+        if outdated and hit.unit.moment < unit.moment:
+            yield old
 
 
 def _read_alone(asked: AboutQuestion, unit: Unit) -> float:

@@ -143,7 +143,8 @@ def test_a_topic_asks_its_questions_and_a_limit_keeps_the_surest(memory):
     say(memory, *SAID)
     with searches() as asked:
         found = memory.about(user="ana", topic="Pets")
-    assert asked == [one.text for one in questions() if one.topic == "Pets"]
+    of_pets = [one.text for one in questions() if one.topic == "Pets"][:2]  # nobody spoke of what it eats
+    assert asked == [*of_pets, *(line.question for line in found)]  # what a line superseded is looked for
     assert {line.topic for line in found} <= {"Pets"}
     everything = memory.about(user="ana")
     [one] = memory.about(user="ana", limit=1)
@@ -153,7 +154,7 @@ def test_a_topic_asks_its_questions_and_a_limit_keeps_the_surest(memory):
 
 
 def test_progress_is_told_from_none_to_all(memory):
-    say(memory, CAR)
+    say(memory, "I feed my cat.")
     told = []
     memory.about(user="ana", topic="Pets", progress=lambda done, of: told.append((done, of)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -175,6 +176,12 @@ def test_without_the_reader_nothing_is_sure_and_it_is_said(memory, monkeypatch):
 # -------------------------------------------------------------------------------------- cache and erasure
 
 
+def test_what_is_not_valid_any_more_takes_no_line_from_another(memory):
+    _, ended = say(memory, HOME, "I live in Ghent, in a small flat.")
+    memory.update(ended, user="ana", valid_to=later(days=-1))
+    assert texts(memory.about(user="ana", topic="Home")) == [HOME]
+
+
 def test_a_second_call_asks_nothing_until_somebody_writes(tmp_path):
     place = tmp_path / "m.db"
     with opened(path=place) as one, opened(path=place) as other:
@@ -191,9 +198,18 @@ def test_a_second_call_asks_nothing_until_somebody_writes(tmp_path):
             assert asked != []
 
 
-def test_what_is_written_meanwhile_is_asked_about_again(memory):
+def test_what_nobody_spoke_of_is_not_searched_for(memory):
     say(memory, CAR)
-    memory.about(user="ana", topic="Pets", progress=lambda done, _of: say(memory, PET) if done == 3 else None)
+    with searches() as asked:
+        found = memory.about(user="ana")
+    assert "What car do I drive?" in asked
+    assert "What pets do I have?" not in asked
+    assert found.asked == 50
+
+
+def test_what_is_written_meanwhile_is_asked_about_again(memory):
+    say(memory, "I feed my cat.")
+    memory.about(user="ana", topic="Pets", progress=lambda done, of: say(memory, PET) if done == of else None)
     assert PET in texts(memory.about(user="ana", topic="Pets"))
 
 

@@ -12,6 +12,7 @@ from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
 from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
+from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
 from holdfast.ranking.read import RECIPES, TOGETHER, read_together
 from holdfast.settings import StageSettings
@@ -168,16 +169,20 @@ def test_turns_that_are_read_share_out_the_relevance_they_have(rows, recipe):
     found = read_together(pool, staging(units, reading))
     assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
     assert (found.rel[way.hits :] == pool.rel[way.hits :]).all()
-    read = found.readings.turns
-    assert len(read) == min(len(rows), TOGETHER)
-    assert {unit.id for unit in units[: way.alone]} <= {*read}
-    assert {one.id for one in units[: way.hits] if one.id not in read} == {*found.sorted().ids[len(read) : way.hits]}
-    assert all(turn.alone is None or turn.alone == logits[f"text {int(name[1:])}"] for name, turn in read.items())
-    value = {name: rows[place][0] + way.rank * rows[place][1] for place, name in enumerate(pool.ids) if name in read}
+    turns = found.readings.turns
+    assert len(turns) == min(len(rows), TOGETHER)
+    assert {unit.id for unit in units[: way.alone]} <= {*turns}
+    assert {one.id for one in units[: way.hits] if one.id not in turns} == {
+        *found.sorted().ids[len(turns) : way.hits]
+    }
+    assert all(turn.alone is None or turn.alone == logits[f"text {int(name[1:])}"] for name, turn in turns.items())
+    value = {
+        name: rows[place][0] + read._RANK * rows[place][1] for place, name in enumerate(pool.ids) if name in turns
+    }
     assume(len({*value.values()}) == len(value))
     for name in sorted(value, key=value.get)[::-1][: way.finalists]:
-        logit = read[name].alone
-        value[name] += 100.0 + way.answer * (logit if logit < 0.0 else logit / 2.0)
+        logit = turns[name].alone
+        value[name] += 100.0 + read._ANSWER * (logit if logit < 0.0 else logit / 2.0)
     best = pool.ids.index(max(value, key=value.get))
     assert found.rel[: way.hits].max() - found.rel[best] <= 1e-9
 

@@ -62,6 +62,8 @@ def open_session(path: Path, failure: type[HoldfastError], threads: int = 1) -> 
     # One thread and one order of operations in every run: texts are read in parallel, a text is not, so that what
     # comes out cannot depend on how the work was shared out. More threads are for models that were compared.
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # Threads that wait busily take the processor from each other: beside other work they cost more than they save.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = True
     # The level above this one rearranges convolutions for the processor at hand.
