@@ -541,9 +541,7 @@ def serve(
 
     found = Settings.load()
     how = limits.ServerSettings(host=host, port=port, unix=unix or "", work=work, rate=rate, write=write)
-    listening.serve(
-        db or found.store.path, found, how, lambda address: out.print(f"listening at {address}", soft_wrap=True)
-    )
+    listening.serve(db or found.store.path, found, how, lambda at: out.print(f"listening at {at}", soft_wrap=True))
 
 
 _plain(operations.inspect)

@@ -258,15 +258,16 @@ class HttpServer:
                     await asyncio.wait({job.answer, job.news}, timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
                 yield _event("progress", job.said) if job.said != told else b": working\n\n"
                 told = job.said
-            try:
+            error = job.answer.exception()
+            if error is None:
                 yield _event("result", job.answer.result().decode())
-            except Refused as refused:
-                yield _event("problem", json.dumps(problem_of(refused.error, refused.status)))
-            except HoldfastError as error:
+            elif isinstance(error, HoldfastError):
                 found = without_folders(error) if self.asks_for_tokens() else error
                 yield _event("problem", json.dumps(problem_of(found)))
-            except Exception:
-                log.exception("%s failed", request_id)
+            elif isinstance(error, Refused):
+                yield _event("problem", json.dumps(problem_of(error.error, error.status)))
+            else:
+                log.error("%s failed", request_id, exc_info=error)
                 yield _event("problem", json.dumps(problem_of(_DEFECT)))
 
     async def _send_file(self, verb: Verb, arguments: dict[str, Any], caller: Caller) -> Response:

@@ -31,8 +31,7 @@ class SourceLimits:
 
     max_bytes: int = 16 * 1_048_576
     max_pages: int = 5_000
-    # Twice what so many bytes of prose make; each is embedded, which takes a minute or two for all of them.
-    max_units: int = 50_000
+    max_units: int = 50_000  # twice what so many bytes of prose make; to embed them takes a minute or two
     piece_chars: int = 1_000
     # Neighbours of a section share a piece up to so many characters: the fewer pieces, the less there is to embed,
     # and what a short one leaves open mostly stands beside it. 0 leaves each alone.
