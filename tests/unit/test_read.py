@@ -324,6 +324,25 @@ def test_the_trace_has_what_the_reader_says_of_each_turn(memory):
     assert (unread, told) == (None, found)
 
 
+def test_wide_reads_every_turn_alone(memory):
+    found = memory.search(QUESTION, user="ana", read="wide")
+    told = memory.why(QUESTION, found[0].unit.id, user="ana", read="wide")
+    assert found[0].unit.text == MOVED[2]
+    assert all(turn.alone is not None for turn in found.trace.readings.turns.values())
+    assert told.score == found[0].score
+    assert memory.assemble(QUESTION, user="ana", read="wide").trace.readings == found.trace.readings
+
+
+def test_settings_say_how_every_call_reads():
+    settings = Settings(stages=StageSettings(read="wide"))
+    with Memory.open(":memory:", settings=settings, now=lambda: NOW) as memory:
+        for text in MOVED:
+            memory.remember(text, user="ana")
+        turns, unread = (memory.search(QUESTION, user="ana", read=way).trace.readings for way in (None, False))
+    assert len([turn for turn in turns.turns.values() if turn.alone is not None]) == len(turns.turns)
+    assert unread is None
+
+
 def test_why_tells_what_was_read(memory):
     hit = memory.search(QUESTION, user="ana")[0]
     told, plain = (memory.why(QUESTION, hit.unit.id, user="ana", read=read) for read in (None, False))
