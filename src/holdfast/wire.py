@@ -21,6 +21,7 @@ from holdfast import errors
 from holdfast.errors import HoldfastError, ServerError
 from holdfast.types import (
     JSON,
+    AnswerState,
     Compaction,
     Contribution,
     Cut,
@@ -46,8 +47,8 @@ _SPARSE = (Unit,)
 _LEFT_OUT = {QueryProfile: ("vector",)}
 # What a value tells besides its fields, for readers of the JSON; not read back.
 _DERIVED: dict[type, tuple[str, ...]] = {
-    Context: ("text",),
-    SearchResult: ("refused", "degraded", "warnings"),
+    Context: ("text", "refused"),
+    SearchResult: ("state", "refused", "degraded", "warnings"),
     KnownFact: ("line",),
     Compaction: ("turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined", "trivial", "changed"),
 }
@@ -325,6 +326,7 @@ class _SentTrace:
     projection: Projection | None
     notice: str
     degraded: str
+    state: AnswerState
 
 
 def _write_result(result: RetrievalResult) -> JSON:
@@ -354,7 +356,7 @@ def _read_trace(row: JSON) -> Trace:
     sent: _SentTrace = decode(_SentTrace, row)
     return Trace(
         sent.query, sent.profile, sent.results, None, sent.cuts,
-        sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded,
+        sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded, sent.state,
     )  # fmt: skip
 
 

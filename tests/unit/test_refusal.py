@@ -9,7 +9,7 @@ from builders import ask, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
 from holdfast.cli import output
 from holdfast.kernels import bm25
-from holdfast.ranking.score import confidence, nearness, refusal
+from holdfast.ranking.score import Evidence, confidence, nearness, refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.contracts import HashEmbedder

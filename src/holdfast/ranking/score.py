@@ -6,7 +6,7 @@ rel(u)   = min(1, fused(u) / F)
 base(d)  = α·rel + β·R + γ·S          score(d) = base·Q, at most 1
 R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, else 1
 
-Also how sure a hit is, when a question is refused (C4), and whether a summary or its turns rank (C18).
+Also how sure a hit is, when nothing answers a question (C4), and whether a summary or its turns rank (C18).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from holdfast.types import (
     Contribution,
     Cut,
     CutRows,
+    Readings,
     RetrievalResult,
     StrategyExplanation,
     StrategyScores,
@@ -37,28 +38,69 @@ from holdfast.values import dataclass
 
 
 class Evidence(NamedTuple):
-    """What speaks for a hit: a constant, its nearness in words and in meaning, rel, the logarithm of its rank."""
+    """What speaks for a hit: a constant, its nearness in meaning, rel, the logarithm of its rank, and the reader.
+
+    `share` is the logarithm of the hit's share among all turns that were read and "nothing here answers"; `answers`
+    is the logit that it answers at all.
+    """
 
     base: float
-    coverage: float
     cosine: float
     rel: float
     rank: float
+    share: float = 0.0
+    answers: float = 0.0
 
 
-# Derived (benchmarks/refusal.py): a logistic fit to which hits answer, one question in five having no answer at all.
-_CONFIDENCE = Evidence(base=-4.862, coverage=0.906, cosine=2.624, rel=3.603, rank=-0.692)
+# Derived (benchmarks/refusal.py): logistic fits to which hits answer, of those not read and of those that were.
+_UNREAD = Evidence(base=-4.3, cosine=3.05, rel=4.9, rank=-1.04)
+_READ = Evidence(base=-3.58, cosine=3.07, rel=2.83, rank=-0.60, share=0.127, answers=0.247)
+# A hit more likely answers than not; where nobody compared meaning, it holds all words of the question.
+_SURE = 0.5
+# Beyond this a logit says no more.
+_SUREST = 30.0
 # S of a unit of the active session, of a user's promoted unit, and of everything else (C9).
 _SCOPE_ACTIVE, _SCOPE_DURABLE, _SCOPE_REST = 1.0, 0.6, 0.3
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
-def confidence(coverage: float, cosine: float | None, rel: float, rank: int) -> float | None:
-    """Return how often a hit with this evidence answers its question; None when nobody compared meaning."""
-    if cosine is None:
-        return None
-    given = Evidence(1.0, coverage, cosine, rel, math.log(rank))
-    return 1.0 / (1.0 + math.exp(-sum(value * weight for value, weight in zip(given, _CONFIDENCE, strict=True))))
+def confidence(given: Evidence, *, read: bool) -> float:
+    """Return how often a hit with this evidence answers its question."""
+    weights = _READ if read else _UNREAD
+    return 1.0 / (1.0 + math.exp(-sum(value * weight for value, weight in zip(given, weights, strict=True))))
+
+
+def confidences(ranked: Pool, most: int) -> tuple[float | None, ...]:
+    """Return the confidence of each of the first hits; None where nobody compared meaning."""
+    readings = ranked.readings
+    every = _joined_rank(readings) if readings is not None else 0.0
+    found: list[float | None] = []
+    for row, unit_id in enumerate(ranked.ids[:most]):
+        cosine, reading = ranked.cosine(row), readings.turns.get(unit_id) if readings is not None else None
+        said = () if reading is None else (reading.rank - every, _logit(reading.answers))
+        known = None if cosine is None else Evidence(1.0, cosine, float(ranked.rel[row]), math.log(row + 1), *said)
+        found.append(None if known is None else confidence(known, read=reading is not None))
+    return tuple(found)
+
+
+def _joined_rank(readings: Readings) -> float:
+    """Return the logarithm of what all turns that were read, and "nothing here answers", have together."""
+    ranks = [reading.rank for reading in readings.turns.values()]
+    most = max(ranks)
+    turns = most + math.log(sum(math.exp(rank - most) for rank in ranks))
+    return turns + math.log1p(math.exp(min(readings.nothing, _SUREST)))
+
+
+def _logit(chance: float) -> float:
+    chance = min(max(chance, math.exp(-_SUREST)), 1.0 - math.exp(-_SUREST))
+    return math.log(chance / (1.0 - chance))
+
+
+def is_sure(ranked: Pool, sure: Sequence[float | None]) -> bool:
+    """Return whether one of the first hits more likely answers than not."""
+    if any(one is not None for one in sure):
+        return max(one for one in sure if one is not None) >= _SURE
+    return bool((ranked.coverage[: len(sure)] >= _EVERY_WORD).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +211,9 @@ _UNLISTED_WEIGHT = 1.0
 _COSINE_WEIGHT = 4.0
 # A short question has few words that could be met: what each of its first terms asks for.
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
+# Derived by the same: what is asked of turns where they are read, and how far "nothing here answers" may stand above
+# all that was read, so that of the answerable questions 99 % are kept.
+_READ_TURNS, _NOTHING = 0.58, 4.0
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
 
@@ -294,11 +339,11 @@ def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[CutRows, ...]
     return pool.keep(~(low | far)), cuts
 
 
-def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
+def refusal(pool: Pool, terms: int, settings: RefusalSettings, *, read: bool = False) -> str:
     """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
     The best coverage and the best cosine are weighed together, among turns and among passages of documents. One that
-    holds every word of the question is never too far.
+    holds every word of the question is never too far. Of turns that are `read` less is asked: the reader judges them.
     """
     if not settings.enabled or not len(pool):
         return ""
@@ -306,12 +351,22 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
     dense = pool.scores.get("dense")
     cosine = np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
     documents = pool.columns["author"] == "document"
-    for kind, least in ((~documents, settings.turns), (documents, settings.documents)):
+    turns = min(settings.turns, _READ_TURNS) if read else settings.turns
+    for kind, least in ((~documents, turns), (documents, settings.documents)):
         if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
             return ""
     if coverage.max() >= _EVERY_WORD:
         return ""
     return f"no candidate covers more than {coverage.max():.2f} of its words or has a cosine above {cosine.max():.2f}"
+
+
+def missing(readings: Readings | None, settings: RefusalSettings) -> str:
+    """Return why nothing that was read together answers (C4), or nothing where something may, or nothing was read."""
+    if readings is None or not settings.enabled or readings.nothing <= _NOTHING:
+        return ""
+    return (
+        f"none of the {len(readings.turns)} turns that were read answers it ({readings.nothing:.2f} > {_NOTHING:g})"
+    )
 
 
 def nearness(coverage: float, cosine: float, terms: int) -> float:
