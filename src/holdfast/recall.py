@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
 from holdfast.ranking.score import (
+    READ_FAR,
+    READ_NEAR,
     Scoring,
     choose_summaries,
     confidences,
@@ -159,16 +160,20 @@ def _pack(
 def retrieve_candidates(
     engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int
 ) -> Retrieval:
-    """Collect candidates and run the recipe's stages over them."""
+    """Collect candidates, run the recipe's stages over them, and judge whether something answers (C4)."""
     found = collect(engine, question, query, reading, depth)
-    refuse = partial(_refuse, engine, query, found.pool)
-    found = dataclasses.replace(found, refused=refuse(read=engine.reader is not None))
+    terms, settings = _terms_judged(query, found.pool), engine.settings.refusal
+
+    def refuse(turns: float | None = None, pool: Pool = found.pool) -> str:
+        return "" if terms is None else refusal(pool, terms, settings, turns)
+
+    found = dataclasses.replace(found, refused=refuse(None if engine.reader is None else READ_FAR))
     staging = stage_inputs(engine, question, query, reading, found)
     staging = dataclasses.replace(staging, reading=_reading_inputs(engine, question, found, reading.view))
     pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
-    refused = found.refused or refuse(read=pool.readings is not None)
-    unanswered = "" if query.only_time else missing(pool.readings, engine.settings.refusal)
-    return dataclasses.replace(found, pool=pool, refused=refused, unanswered=unanswered)
+    unanswered = "" if terms is None else missing(pool, terms, settings, near=not refuse(READ_NEAR))
+    late = refuse() if unanswered or pool.readings is None else ""
+    return dataclasses.replace(found, pool=pool, refused=found.refused or late, unanswered=unanswered)
 
 
 def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: View) -> ReadingInputs | None:
@@ -183,16 +188,17 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
     return ReadingInputs(engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0])
 
 
-def _refuse(engine: Engine, query: QueryProfile, pool: Pool, *, read: bool) -> str:
-    """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words.
+def _terms_judged(query: QueryProfile, pool: Pool) -> int | None:
+    """Return how many terms a question is judged by (C4); None for one that nobody can judge by its words.
 
-    What is of the time that is asked for need not hold its words; in a long time lies something of anybody.
+    That is one that asks for a time alone, and any where meaning is not compared. What is of the time that is asked
+    for need not hold its words; in a long time lies something of anybody.
     """
-    words = len(query.terms)
-    if query.time_range is not None and pool.columns["of_time"].any():
-        words -= len(query.time_terms) if query.time_range[1] - query.time_range[0] <= _LONGEST_TIME else 0
-    unjudged = query.vector is None or query.only_time
-    return "" if unjudged else refusal(pool, words, engine.settings.refusal, read=read)
+    if query.vector is None or query.only_time:
+        return None
+    of_time = query.time_range is not None and pool.columns["of_time"].any()
+    short = of_time and query.time_range[1] - query.time_range[0] <= _LONGEST_TIME
+    return len(query.terms) - (len(query.time_terms) if short else 0)
 
 
 def cut_candidates(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:

@@ -172,20 +172,18 @@ def test_the_questions_of_the_sample_are_not_refused_and_find_their_turns():
 # ------------------------------------------------------------------------------------------------- confidence
 
 
-def test_confidence_grows_with_the_evidence_and_is_a_share():
-    assert confidence(0.5, None, 0.5, 1) is None
-    for weaker, stronger in (
-        ((0.2, 0.3, 0.5, 2), (0.4, 0.3, 0.5, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.4, 0.5, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.6, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.5, 1)),
-    ):
-        assert 0.0 < confidence(*weaker) < confidence(*stronger) < 1.0
+@pytest.mark.parametrize("read", [False, True])
+def test_confidence_grows_with_the_evidence_and_is_a_share(read):
+    given = Evidence(1.0, cosine=0.3, rel=0.5, rank=0.7, share=-1.0 * read, answers=0.5 * read)
+    better = [given._replace(cosine=0.4), given._replace(rel=0.6), given._replace(rank=0.0)]
+    better += [given._replace(share=-0.5), given._replace(answers=1.0)] if read else []
+    for stronger in better:
+        assert 0.0 < confidence(given, read=read) < confidence(stronger, read=read) < 1.0
 
 
 def test_every_hit_with_a_vector_says_how_sure_it_is():
     hits = sample_memory().search("Who has the key to our flat?", user=sample.USER)
-    assert [hit.confidence for hit in hits] == [confidence(h.coverage, h.cosine, h.rel, h.rank) for h in hits]
+    assert all(0.0 < hit.confidence < 1.0 for hit in hits)
     assert hits[0].confidence > hits[-1].confidence
     [first, *_] = output.search_json(hits)["hits"]
     assert first["confidence"] == hits[0].confidence
@@ -194,6 +192,15 @@ def test_every_hit_with_a_vector_says_how_sure_it_is():
         [hit] = memory.search("blue boat", user="ana")
         assert hit.confidence is None
         assert "confidence" not in output.hit_json(hit)
+
+
+def test_what_the_reader_says_of_a_hit_changes_how_sure_it_is():
+    asked = {"query": "Who has the key to our flat?", "user": sample.USER}
+    read, unread = sample_memory().search(**asked), sample_memory().search(**asked, read=False)
+    assert read.trace.readings is not None
+    assert unread.trace.readings is None
+    alike = {hit.unit.id: hit.confidence for hit in unread if hit.cosine is not None}
+    assert any(hit.confidence != alike.get(hit.unit.id) for hit in read)
 
 
 # ------------------------------------------------------------------------------------------------- derivation

@@ -211,9 +211,10 @@ _UNLISTED_WEIGHT = 1.0
 _COSINE_WEIGHT = 4.0
 # A short question has few words that could be met: what each of its first terms asks for.
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
-# Derived by the same: what is asked of turns where they are read, and how far "nothing here answers" may stand above
-# all that was read, so that of the answerable questions 99 % are kept.
-_READ_TURNS, _NOTHING = 0.58, 4.0
+# Where turns are read, the reader has its say (benchmarks/refusal.py): only below the first nearness it is not asked;
+# nothing answers where it says so with the first limit, and with the second where no turn has the second nearness.
+READ_FAR, READ_NEAR = 0.56, 0.70
+NOTHING, NOTHING_FAR = 4.0, 1.5
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
 
@@ -339,20 +340,18 @@ def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[CutRows, ...]
     return pool.keep(~(low | far)), cuts
 
 
-def refusal(pool: Pool, terms: int, settings: RefusalSettings, *, read: bool = False) -> str:
+def refusal(pool: Pool, terms: int, settings: RefusalSettings, turns: float | None = None) -> str:
     """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
-    The best coverage and the best cosine are weighed together, among turns and among passages of documents. One that
-    holds every word of the question is never too far. Of turns that are `read` less is asked: the reader judges them.
+    The best coverage and the best cosine are weighed together, among `turns`, of which another nearness may be asked
+    than that of the settings, and among passages of documents. One that holds every word of the question is never too
+    far.
     """
     if not settings.enabled or not len(pool):
         return ""
-    coverage = pool.coverage
-    dense = pool.scores.get("dense")
-    cosine = np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
+    coverage, cosine = pool.coverage, _cosines(pool)
     documents = pool.columns["author"] == "document"
-    turns = min(settings.turns, _READ_TURNS) if read else settings.turns
-    for kind, least in ((~documents, turns), (documents, settings.documents)):
+    for kind, least in ((~documents, settings.turns if turns is None else turns), (documents, settings.documents)):
         if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
             return ""
     if coverage.max() >= _EVERY_WORD:
@@ -360,13 +359,26 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings, *, read: bool = F
     return f"no candidate covers more than {coverage.max():.2f} of its words or has a cosine above {cosine.max():.2f}"
 
 
-def missing(readings: Readings | None, settings: RefusalSettings) -> str:
-    """Return why nothing that was read together answers (C4), or nothing where something may, or nothing was read."""
-    if readings is None or not settings.enabled or readings.nothing <= _NOTHING:
+def missing(pool: Pool, terms: int, settings: RefusalSettings, *, near: bool) -> str:
+    """Return why none of the turns that were read answers (C4), or nothing where something may, or none was read.
+
+    The reader says so, and has to be surer where turns are `near`. Of a passage of a document that is near enough,
+    and of what rests on a proof, it knows nothing.
+    """
+    readings = pool.readings
+    if readings is None or not settings.enabled or pool.proven.any():
         return ""
-    return (
-        f"none of the {len(readings.turns)} turns that were read answers it ({readings.nothing:.2f} > {_NOTHING:g})"
-    )
+    documents = pool.keep(pool.columns["author"] == "document")
+    if len(documents) and not refusal(documents, terms, settings):
+        return ""
+    least = NOTHING if near else NOTHING_FAR
+    read = f"none of the {len(readings.turns)} turns that were read"
+    return f"{read} answers it ({readings.nothing:.2f} > {least:g})" if readings.nothing > least else ""
+
+
+def _cosines(pool: Pool) -> Floats:
+    dense = pool.scores.get("dense")
+    return np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
 
 
 def nearness(coverage: float, cosine: float, terms: int) -> float:
