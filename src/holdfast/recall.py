@@ -196,9 +196,10 @@ def _terms_judged(query: QueryProfile, pool: Pool) -> int | None:
     """
     if query.vector is None or query.only_time:
         return None
-    of_time = query.time_range is not None and pool.columns["of_time"].any()
-    short = of_time and query.time_range[1] - query.time_range[0] <= _LONGEST_TIME
-    return len(query.terms) - (len(query.time_terms) if short else 0)
+    if query.time_range is None or not pool.columns["of_time"].any():
+        return len(query.terms)
+    start, end = query.time_range
+    return len(query.terms) - (len(query.time_terms) if end - start <= _LONGEST_TIME else 0)
 
 
 def cut_candidates(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:

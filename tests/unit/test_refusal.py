@@ -224,6 +224,6 @@ def test_the_fit_finds_how_often_hits_answer():
     often = [((1.0, 1.0), number < 80) for number in range(100)]
     seldom = [((1.0, 0.0), number < 20) for number in range(100)]
     questions = [asked(1.0, answerable=True, hits=often + seldom)]
-    weights = derivation.fit(*derivation.rows_of(questions))
+    weights = derivation.fit(*derivation.rows_of(questions, 2))
     said = 1.0 / (1.0 + np.exp(-np.array([[1.0, 1.0], [1.0, 0.0]]) @ weights))
     assert said.tolist() == pytest.approx([0.8, 0.2], abs=1e-6)

@@ -53,8 +53,8 @@ class Evidence(NamedTuple):
 
 
 # Derived (benchmarks/refusal.py): logistic fits to which hits answer, of those not read and of those that were.
-_UNREAD = Evidence(base=-4.3, cosine=3.05, rel=4.9, rank=-1.04)
-_READ = Evidence(base=-3.58, cosine=3.07, rel=2.83, rank=-0.60, share=0.127, answers=0.247)
+_UNREAD = Evidence(base=-4.486, cosine=0.494, rel=5.069, rank=-1.098)
+_READ = Evidence(base=-3.176, cosine=2.657, rel=1.734, rank=-0.750, share=0.033, answers=0.298)
 # A hit more likely answers than not; where nobody compared meaning, it holds all words of the question.
 _SURE = 0.5
 # Beyond this a logit says no more.
@@ -72,28 +72,29 @@ def confidence(given: Evidence, *, read: bool) -> float:
 
 def confidences(ranked: Pool, most: int) -> tuple[float | None, ...]:
     """Return the confidence of each of the first hits; None where nobody compared meaning."""
-    readings = ranked.readings
-    every = _joined_rank(readings) if readings is not None else 0.0
     found: list[float | None] = []
     for row, unit_id in enumerate(ranked.ids[:most]):
-        cosine, reading = ranked.cosine(row), readings.turns.get(unit_id) if readings is not None else None
-        said = () if reading is None else (reading.rank - every, _logit(reading.answers))
-        known = None if cosine is None else Evidence(1.0, cosine, float(ranked.rel[row]), math.log(row + 1), *said)
+        cosine, reading = ranked.cosine(row), reading_of(ranked.readings, unit_id)
+        known = None if cosine is None else evidence_of(cosine, float(ranked.rel[row]), row + 1, reading)
         found.append(None if known is None else confidence(known, read=reading is not None))
     return tuple(found)
 
 
-def _joined_rank(readings: Readings) -> float:
-    """Return the logarithm of what all turns that were read, and "nothing here answers", have together."""
-    ranks = [reading.rank for reading in readings.turns.values()]
-    most = max(ranks)
-    turns = most + math.log(sum(math.exp(rank - most) for rank in ranks))
-    return turns + math.log1p(math.exp(min(readings.nothing, _SUREST)))
+def reading_of(readings: Readings | None, unit_id: str) -> tuple[float, float] | None:
+    """Return what the reader says of a unit as evidence, its share and that it answers; None if it read it not."""
+    if readings is None or unit_id not in readings.turns:
+        return None
+    ranks = [one.rank for one in readings.turns.values()]
+    most, reading = max(ranks), readings.turns[unit_id]
+    every = most + math.log(sum(math.exp(rank - most) for rank in ranks))
+    nothing = math.log1p(math.exp(min(readings.nothing, _SUREST)))
+    chance = min(max(reading.answers, math.exp(-_SUREST)), 1.0 - math.exp(-_SUREST))
+    return reading.rank - every - nothing, math.log(chance / (1.0 - chance))
 
 
-def _logit(chance: float) -> float:
-    chance = min(max(chance, math.exp(-_SUREST)), 1.0 - math.exp(-_SUREST))
-    return math.log(chance / (1.0 - chance))
+def evidence_of(cosine: float, rel: float, rank: int, reading: tuple[float, float] | None) -> Evidence:
+    """Return what speaks for a hit."""
+    return Evidence(1.0, cosine, rel, math.log(rank), *(reading or ()))
 
 
 def is_sure(ranked: Pool, sure: Sequence[float | None]) -> bool:
@@ -213,8 +214,8 @@ _COSINE_WEIGHT = 4.0
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
 # Where turns are read, the reader has its say (benchmarks/refusal.py): only below the first nearness it is not asked;
 # nothing answers where it says so with the first limit, and with the second where no turn has the second nearness.
-READ_FAR, READ_NEAR = 0.56, 0.70
-NOTHING, NOTHING_FAR = 4.0, 1.5
+READ_FAR, READ_NEAR = 0.54, 0.78
+NOTHING, NOTHING_FAR = 4.25, 2.0
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
 
