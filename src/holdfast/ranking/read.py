@@ -37,7 +37,7 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     hits, scores = reading.rank(pool)
     told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document") & ~hits.columns["asks"]
     places = np.flatnonzero(told)[:HITS]
-    if len(places) < 2 or hits.columns["length"][places].mean() > _LONGEST:
+    if not len(places) or hits.columns["length"][places].mean() > _LONGEST:
         return pool
     units = staging.units([hits.ids[place] for place in places])
     said = {place: units[hits.ids[place]] for place in places.tolist()}
@@ -45,6 +45,8 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     turns = [Turn(said[place].speaker or said[place].author, said[place].text) for place in by_time]
     in_time = reading.judge(query.text, turns)
     pool = dataclasses.replace(pool, readings=_keep([hits.ids[place] for place in by_time], in_time))
+    if len(places) == 1:  # it has no order; whether it answers is judged all the same
+        return pool
     judged = in_time.take(np.argsort(by_time))
     row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
     rows = np.array([row_of[hits.ids[place]] for place in said], dtype=np.intp)

@@ -373,8 +373,9 @@ def missing(pool: Pool, terms: int, settings: RefusalSettings, *, near: bool) ->
     if len(documents) and not refusal(documents, terms, settings):
         return ""
     least = NOTHING if near else NOTHING_FAR
-    read = f"none of the {len(readings.turns)} turns that were read"
-    return f"{read} answers it ({readings.nothing:.2f} > {least:g})" if readings.nothing > least else ""
+    count = len(readings.turns)
+    said = f"none of the {count} turns that were read answers" if count > 1 else "the one turn read does not answer"
+    return f"{said} it ({readings.nothing:.2f} > {least:g})" if readings.nothing > least else ""
 
 
 def _cosines(pool: Pool) -> Floats:
