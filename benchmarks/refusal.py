@@ -42,7 +42,7 @@ from holdfast.eval.systems import Product, ProductReader
 from holdfast.models import build_embedder
 from holdfast.models.embedder import Embedder
 from holdfast.ranking.pool import Pool
-from holdfast.ranking.score import evidence_of, nearness, reading_of
+from holdfast.ranking.score import ReadingLimits, evidence_of, nearness, reading_of
 from holdfast.settings import EmbeddingSettings, RefusalSettings, Settings
 from holdfast.types import digest
 
@@ -259,16 +259,7 @@ def error(rows: Floats) -> float:
 # ------------------------------------------------------------------------------------------ where turns are read
 
 
-class Limits(NamedTuple):
-    """When nothing answers where turns are read (C4): see the constants of `ranking.score`."""
-
-    nothing: float
-    nothing_far: float
-    near: float
-    far: float
-
-
-GRID = [Limits(*one) for one in product(
+GRID = [ReadingLimits(*one) for one in product(
     (3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0), (0.66, 0.7, 0.74, 0.78),
     (0.48, 0.5, 0.52, 0.54, 0.56, 0.58, 0.6),
 )]  # fmt: skip

@@ -39,7 +39,7 @@ from holdfast.types import AUTHORS, SCOPES, Unit, View
 
 Filters = Mapping[str, Any]
 # Whether the first hits are read together; None: as the settings say.
-Read = Literal["once", False] | None
+Read = Literal["once", "wide", False] | None
 P = ParamSpec("P")
 R = TypeVar("R")
 # What a caller says in seconds is kept as a moment.
@@ -294,7 +294,7 @@ def make_question(
         limit=check_limit(limit),
         by_session=group is not None and choose("group", group, ("session",)) == "session",
         strict=check_flag("strict", strict),
-        read=profile.rank_by == "score" and check_read(settings, read),
+        read=check_read(settings, read) if profile.rank_by == "score" else "",
     )
     if "dense" not in profile.strategies:
         return question
@@ -302,8 +302,8 @@ def make_question(
     return dataclasses.replace(question, notice=notice) if usable else question.by_words(notice, settings)
 
 
-def check_read(settings: Settings, read: Read) -> bool:
-    """Return whether the first hits are read together: as the caller says, else as the settings do.
+def check_read(settings: Settings, read: Read) -> str:
+    """Return how the first hits are read together, if they are: as the caller says, else as the settings do.
 
     A memory that is to load no model for its vectors loads none to read either, unless a call asks for it.
 
@@ -311,8 +311,9 @@ def check_read(settings: Settings, read: Read) -> bool:
         InputError: it is none of the values.
     """
     if read is None:
-        return settings.stages.read == "once" and settings.embedding.embedder != "none"
-    return read is not False and choose("read", read, ("once",)) == "once"
+        way = settings.stages.read
+        return way if way != "off" and settings.embedding.embedder != "none" else ""
+    return "" if read is False else choose("read", read, ("once", "wide"))
 
 
 def make_request(

@@ -25,8 +25,7 @@ from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
 from holdfast.ranking.score import (
-    READ_FAR,
-    READ_NEAR,
+    LIMITS,
     Scoring,
     choose_summaries,
     confidences,
@@ -163,15 +162,18 @@ def retrieve_candidates(
     """Collect candidates, run the recipe's stages over them, and judge whether something answers (C4)."""
     found = collect(engine, question, query, reading, depth)
     terms, settings = _terms_judged(query, found.pool), engine.settings.refusal
+    limits = LIMITS.get(question.read)  # none where nothing is read
 
     def refuse(turns: float | None = None, pool: Pool = found.pool) -> str:
         return "" if terms is None else refusal(pool, terms, settings, turns)
 
-    found = dataclasses.replace(found, refused=refuse(None if engine.reader is None else READ_FAR))
+    found = dataclasses.replace(found, refused=refuse(limits.far if limits else None))
     staging = stage_inputs(engine, question, query, reading, found)
     staging = dataclasses.replace(staging, reading=_reading_inputs(engine, question, found, reading.view))
     pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
-    unanswered = "" if terms is None else missing(pool, terms, settings, near=not refuse(READ_NEAR))
+    unanswered = ""
+    if terms is not None and limits:
+        unanswered = missing(pool, terms, settings, limits.nothing_far if refuse(limits.near) else limits.nothing)
     late = refuse() if unanswered or pool.readings is None else ""
     return dataclasses.replace(found, pool=pool, refused=found.refused or late, unanswered=unanswered)
 
@@ -185,7 +187,9 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
         kept, _ = cut_candidates(engine, question, dataclasses.replace(found, pool=pool))
         return rank(engine, question, kept, view)
 
-    return ReadingInputs(engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0])
+    return ReadingInputs(
+        engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0], question.read
+    )
 
 
 def _terms_judged(query: QueryProfile, pool: Pool) -> int | None:

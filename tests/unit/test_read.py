@@ -10,9 +10,8 @@ from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
 from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
-from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
-from holdfast.ranking.read import HITS, read_together
+from holdfast.ranking.read import RECIPES, TOGETHER, read_together
 from holdfast.settings import StageSettings
 from holdfast.text.questions import is_request
 from holdfast.types import QueryProfile
@@ -40,9 +39,9 @@ def texts(hits):
     return [hit.unit.text for hit in hits]
 
 
-def reading_of(judge):
+def reading_of(judge, pair=lambda _question, _turn: 0.0, recipe="once"):
     """Return what stages need to read, where hits are ranked by relevance alone."""
-    return ReadingInputs(judge, lambda _question, _turn: 0.0, lambda pool: (pool, pool.rel), 1.0)
+    return ReadingInputs(judge, pair, lambda pool: (pool, pool.rel), 1.0, recipe)
 
 
 def staging(pool_units, reading, text=QUESTION):
@@ -154,18 +153,58 @@ def test_a_long_turn_is_cut_to_where_it_is_about_the_question():
 # ---------------------------------------------------------------------------------------------- the stage
 
 
-@given(st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9)), min_size=2, max_size=20))
-def test_turns_that_are_read_share_out_the_relevance_they_have(rows):
-    rows = sorted(rows, reverse=True)
+ROWS = st.lists(st.tuples(st.floats(0.05, 0.8), st.floats(-9, 9), st.floats(-9, 9)), min_size=2, max_size=26)
+
+
+@given(ROWS, st.sampled_from(sorted(RECIPES)))
+def test_turns_that_are_read_share_out_the_relevance_they_have(rows, recipe):
+    rows, way = sorted(rows, reverse=True), RECIPES[recipe]
     units = [make_unit(f"u{number:02}", f"text {number}") for number in range(len(rows))]
-    pool = make_pool([(unit, rel) for unit, (rel, _) in zip(units, rows, strict=True)])
-    ranks = {unit.text: rank for unit, (_, rank) in zip(units, rows, strict=True)}
-    found = read_together(pool, staging(units, reading_of(judging(ranks))))
+    pool = make_pool([(unit, rel) for unit, (rel, *_) in zip(units, rows, strict=True)])
+    ranks, logits = ({unit.text: row[column] for unit, row in zip(units, rows, strict=True)} for column in (1, 2))
+    reading = reading_of(judging(ranks), lambda _question, turn: logits[turn.text], recipe)
+    found = read_together(pool, staging(units, reading))
     assert np.allclose(sorted(found.rel), sorted(pool.rel), atol=1e-12)
-    assert (found.rel[HITS:] == pool.rel[HITS:]).all()
-    values = [rel + read._RANK * rank for rel, rank in rows[:HITS]]
-    best = values.index(max(values))
-    assert found.rel[:HITS].max() - found.rel[best] <= 1e-12
+    assert (found.rel[way.hits :] == pool.rel[way.hits :]).all()
+    read = found.readings.turns
+    assert len(read) == min(len(rows), TOGETHER)
+    assert {unit.id for unit in units[: way.alone]} <= {*read}
+    assert {one.id for one in units[: way.hits] if one.id not in read} == {*found.sorted().ids[len(read) : way.hits]}
+    assert all(turn.alone is None or turn.alone == logits[f"text {int(name[1:])}"] for name, turn in read.items())
+    value = {
+        name: rows[place][0] + way.rank * rows[place][1] + way.answer * rows[place][2]
+        for place, name in enumerate(pool.ids)
+        if name in read
+    }
+    best = pool.ids.index(max(value, key=value.get))
+    assert found.rel[: way.hits].max() - found.rel[best] <= 1e-12
+
+
+def test_a_turn_further_down_that_answers_by_itself_is_read_with_the_others():
+    units = [make_unit(f"u{number:02}", f"text {number}") for number in range(20)]
+    pool = make_pool([(unit, 0.6 - place / 100) for place, unit in enumerate(units)])
+    ranks = {unit.text: 0.0 for unit in units} | {"text 17": 9.0}
+    alone = []
+
+    def pair(_question, turn):
+        alone.append(turn.text)
+        return 8.0 if turn.text == "text 17" else -8.0
+
+    found = read_together(pool, staging(units, reading_of(judging(ranks), pair)))
+    assert alone == [f"text {number}" for number in range(8, 20)]
+    assert found.sorted().ids[0] == "u17"
+    assert found.readings.turns["u17"].alone == 8.0
+
+
+def test_a_few_turns_are_read_in_one_pass():
+    units = [make_unit(f"u{number:02}", f"text {number}") for number in range(TOGETHER)]
+
+    def pair(_question, _turn):
+        raise AssertionError("read alone")
+
+    pool = make_pool([(unit, 0.6 - place / 100) for place, unit in enumerate(units)])
+    found = read_together(pool, staging(units, reading_of(judging({unit.text: 0.0 for unit in units}), pair)))
+    assert len(found.readings.turns) == TOGETHER
 
 
 def test_turns_are_read_in_the_order_of_time():
@@ -242,8 +281,9 @@ def test_search_and_assemble_put_the_same_turn_first(memory):
     assert memory.search(QUESTION, user="ana", read=False)[0].unit.text != MOVED[2]
 
 
-def test_every_score_composes_with_reading(memory):
-    hits = memory.search(QUESTION, user="ana", read="once", explain=True)
+@pytest.mark.parametrize("way", ["once", "wide"])
+def test_every_score_composes_with_reading(memory, way):
+    hits = memory.search(QUESTION, user="ana", read=way, explain=True)
     assert [hit.contributions.compose() for hit in hits] == [hit.score for hit in hits]
     assert all(hit.contributions.find("rel with read") for hit in hits)
 

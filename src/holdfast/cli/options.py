@@ -43,7 +43,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "profile": ("Retrieval recipe.",),
     "explain": ("Show what every score is made of.", "--explain"),
     "tree": ("Explain with every step of the arithmetic.", "--tree"),
-    "read": ("`once`: the first hits are read together, `off`: not \\[default: as the settings say].",),
+    "read": ("How the first hits are read together: `once`, `wide` or `off` \\[default: as the settings say].",),
     "limit": ("Most hits.", "--limit", "-n"),
     "filters": ('JSON filter, as {"city": "Lisbon"}.', "--filter", "-f"),
     "only_session": ("The named session alone.", "--only-session"),

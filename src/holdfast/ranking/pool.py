@@ -282,7 +282,7 @@ def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | s
 class ReadingInputs:
     """What reading together works with: the reader, and the hits as they would be ranked with their scores.
 
-    `judge` reads turns together, `pair` one alone.
+    `judge` reads turns together, `pair` one alone; `recipe` says what is read.
     `alpha` is the share of relevance in such a score.
     """
 
@@ -290,6 +290,7 @@ class ReadingInputs:
     pair: Callable[[str, Turn], float]
     rank: Callable[[Pool], tuple[Pool, Floats]]
     alpha: float
+    recipe: str = "once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,10 +212,26 @@ _UNLISTED_WEIGHT = 1.0
 _COSINE_WEIGHT = 4.0
 # A short question has few words that could be met: what each of its first terms asks for.
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
-# Where turns are read, the reader has its say (benchmarks/refusal.py): only below the first nearness it is not asked;
-# nothing answers where it says so with the first limit, and with the second where no turn has the second nearness.
-READ_FAR, READ_NEAR = 0.54, 0.78
-NOTHING, NOTHING_FAR = 4.25, 2.0
+
+
+class ReadingLimits(NamedTuple):
+    """When nothing answers where turns are read (C4).
+
+    The reader says so above `nothing`, or above `nothing_far` where no turn has the nearness `near`; where none has
+    the nearness `far` it is not asked.
+    """
+
+    nothing: float
+    nothing_far: float
+    near: float
+    far: float
+
+
+# Derived (benchmarks/refusal.py), for each way of reading.
+LIMITS: Mapping[str, ReadingLimits] = {
+    "once": ReadingLimits(nothing=4.25, nothing_far=2.0, near=0.78, far=0.54),
+    "wide": ReadingLimits(nothing=4.25, nothing_far=2.0, near=0.78, far=0.54),
+}
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
 
@@ -360,11 +376,11 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings, turns: float | No
     return f"no candidate covers more than {coverage.max():.2f} of its words or has a cosine above {cosine.max():.2f}"
 
 
-def missing(pool: Pool, terms: int, settings: RefusalSettings, *, near: bool) -> str:
+def missing(pool: Pool, terms: int, settings: RefusalSettings, least: float) -> str:
     """Return why none of the turns that were read answers (C4), or nothing where something may, or none was read.
 
-    The reader says so, and has to be surer where turns are `near`. Of a passage of a document that is near enough,
-    and of what rests on a proof, it knows nothing.
+    The reader says so, above `least`. Of a passage of a document that is near enough, and of what rests on a proof,
+    it knows nothing.
     """
     readings = pool.readings
     if readings is None or not settings.enabled or pool.proven.any():
@@ -372,7 +388,6 @@ def missing(pool: Pool, terms: int, settings: RefusalSettings, *, near: bool) ->
     documents = pool.keep(pool.columns["author"] == "document")
     if len(documents) and not refusal(documents, terms, settings):
         return ""
-    least = NOTHING if near else NOTHING_FAR
     count = len(readings.turns)
     said = f"none of the {count} turns that were read answers" if count > 1 else "the one turn read does not answer"
     return f"{said} it ({readings.nothing:.2f} > {least:g})" if readings.nothing > least else ""

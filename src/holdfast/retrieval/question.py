@@ -78,7 +78,7 @@ class Engine:
             if question.strict:
                 raise
             said = "; ".join(filter(None, (question.degraded, f"hits were not read together: {error}")))
-            return engine, dataclasses.replace(question, read=False, degraded=said)
+            return engine, dataclasses.replace(question, read="", degraded=said)
         return dataclasses.replace(engine, reader=reader), question
 
     def _prepare_meaning(self, question: Question, view: View, slots: Sequence[str]) -> tuple[Engine, Question]:
@@ -166,8 +166,8 @@ class Question:
     """One search: the words, the user's messages before them, the profile, and how many hits are wanted.
 
     With `by_session` each session is there once, at its best hit. `notice` says that some units cannot be compared by
-    meaning, `degraded` that none can; `strict` refuses an answer without. With
-    `read` the first hits are read together.
+    meaning, `degraded` that none can; `strict` refuses an answer without. `read`
+    says how the first hits are read together, if they are (`RECIPES`).
     """
 
     text: str
@@ -181,7 +181,7 @@ class Question:
     by_session: bool = False
     degraded: str = ""
     strict: bool = False
-    read: bool = False
+    read: str = ""
 
     def by_words(self, degraded: str, settings: Settings) -> Question:
         """Return the same question, answered without meaning, and why."""

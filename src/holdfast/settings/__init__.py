@@ -195,7 +195,10 @@ class StageSettings:
     questions: float = share(0.95, "what a turn that only asks loses of its rel above the cuts", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
-    read: str = setting("once", "`once`: a chat's first hits are read together, `off`: not", choices=("once", "off"))
+    read: str = setting(
+        "once", "a chat's first hits are read together: `once` in one pass, `wide` each alone too, `off` not",
+        choices=("once", "wide", "off"),
+    )  # fmt: skip
 
 
 @group("score")
