@@ -11,7 +11,7 @@ or of another set's passages, it has none.
   chosen on half of the conversations (of a set with only one: of its questions), reported on the other half.
 - The limits where turns are read: of those that refuse other people's questions of every set as often as nearness
   alone, and `NEAR_TOPIC` of the near-topic ones, those that lose the fewest answerable questions, and of these the
-  farthest from losing more. Reported for each conversation as they are chosen without it.
+  highest. Reported for each conversation as they are chosen without it.
 - The logistic fits of which hits answer, of those read and of others, and the expected calibration error in ten bins,
   each conversation as it is fitted without it.
 
@@ -291,9 +291,10 @@ class Answers:
             here = among & stranger & self.rows(set=name)
             fitting &= not here.any() or self.said[:, here].mean(axis=1) >= self.alone[here].mean()
         lost = self.said[:, among & self.rows(answerable=True)].sum(axis=1)
+        fewest = np.flatnonzero(fitting & (lost == lost[fitting].min(initial=len(self.asked))))
         order = [
-            (-lost[place], *GRID[place][:2], *(-one for one in GRID[place][2:]), place)
-            for place in np.flatnonzero(fitting)
+            (GRID[place].nothing, GRID[place].far, GRID[place].near, GRID[place].nothing_far, place)
+            for place in fewest
         ]
         return int(max(order)[-1]) if order else None
 

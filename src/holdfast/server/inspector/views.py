@@ -17,7 +17,6 @@ from holdfast.server.inspector.charts import SMALLEST_PART, BarSegment, colour_o
 from holdfast.settings import Settings
 from holdfast.store.contract import read_once
 from holdfast.text.facts import sentences_of
-from holdfast.text.quotes import WORTH
 from holdfast.types import (
     AnswerState,
     Contribution,
@@ -193,7 +192,7 @@ class RecallView:
     hits: tuple[HitView, ...]
     legend: tuple[tuple[str, str], ...]
     words: tuple[str, ...]
-    worth: str
+    state: AnswerState
     refused: str
     warnings: tuple[str, ...]
     found: tuple[PassView, ...]
@@ -208,11 +207,6 @@ class RecallView:
         return [one.unit_id for cut in self.cuts for one in cut.nearest]
 
 
-def worth(state: AnswerState) -> str:
-    """Return what an answer is worth, where it is not sure."""
-    return "" if state == "found" else f"{state.capitalize()}: {WORTH[state]}."
-
-
 def view_recall(result: SearchResult, context: Context | None) -> RecallView:
     """Return what `search` and, for its passes, `assemble` said to one question."""
     trace = result.trace
@@ -225,7 +219,7 @@ def view_recall(result: SearchResult, context: Context | None) -> RecallView:
     present = {part.colour for one in hits for part in one.score.parts}
     legend = ((colour, label) for colour, label in _LEGEND.items() if colour in present)
     return RecallView(
-        hits, tuple(legend), typed_forms(trace.query.terms, typed), worth(result.state), result.refused,
+        hits, tuple(legend), typed_forms(trace.query.terms, typed), result.state, result.refused,
         result.warnings, _strategies(trace, len(hits)), _passes(context), _cuts(trace),
         len(trace.candidates), sum(one.duration_ms for one in trace.results),
     )  # fmt: skip
@@ -305,11 +299,6 @@ class ContextView:
     ways: Mapping[str, str]
     comes: Mapping[str, str]
     goes: Mapping[str, str]
-
-    @property
-    def worth(self) -> str:
-        """Return what the answer is worth, where it is not sure."""
-        return worth(self.context.state)
 
 
 def view_context(context: Context, before: Context | None = None) -> ContextView:
