@@ -25,7 +25,18 @@ from holdfast.errors import ClosedStoreError, DamagedStoreError, StoreError
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
-from holdfast.ranking.score import Scoring, choose_summaries, confidence, cut, explain_fused, explain_rel, refusal
+from holdfast.ranking.score import (
+    LIMITS,
+    Scoring,
+    choose_summaries,
+    confidences,
+    cut,
+    explain_fused,
+    explain_rel,
+    is_sure,
+    missing,
+    refusal,
+)
 from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
 from holdfast.retrieval.question import Engine, Question, read_question, score_once
@@ -34,6 +45,7 @@ from holdfast.store.contract import Access, Reading, Store
 from holdfast.text.sentences import matching_part
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import (
+    AnswerState,
     CutRows,
     Hit,
     Projection,
@@ -59,11 +71,12 @@ def search(engine: Engine, question: Question, view: View, *, explain: bool = Fa
         found = retrieve_candidates(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         kept, cuts = cut_candidates(engine, question, found)
         ranked, scores = rank(engine, question, kept, view)
+        state = _state(question, query, found, ranked)
         ranked, scores, grouped = _group(question, ranked, scores)
         hits, beyond = _limit(question, ranked, scores, reading)
         hits = _show_parts(engine, query, hits)
         hits = _explain_hits(engine, question, query, found, ranked, hits, reading) if explain else hits
-        return SearchResult(hits, _trace(question, query, found, view, (*cuts, grouped, beyond)))
+        return SearchResult(hits, _trace(question, query, found, view, (*cuts, grouped, beyond), state))
 
 
 def count_access(store: Store, view: View, ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -86,7 +99,9 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         question = score_once(question, query)
         found = retrieve_candidates(engine, question, query, reading, engine.settings.retrieval.max_candidates)
         request = add_standing(engine, request, query, reading)
-        first = _first_hit(engine, question, found, request, reading)
+        hits = _rank_hits(engine, question, found, view)
+        state = _state(question, query, found, hits)
+        first = _first_hit(engine, hits, request, reading)
         plan = plan_tail(dataclasses.replace(request, first=first.unit if first else None))
         settings = dataclasses.replace(engine.settings, projection=grow_limits(engine.settings.projection, plan.room))
         settings, lenient = _loosen(settings, question)
@@ -103,10 +118,10 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
         recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, kept))
         overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
-        context = _pack(plan, recalled, overlap, shown, reading)
-        trace = dataclasses.replace(_trace(question, query, rest, view, cuts), projection=projection)
+        context = _pack(plan, recalled, overlap, shown, reading, state)
+        trace = dataclasses.replace(_trace(question, query, rest, view, cuts, state), projection=projection)
         degraded = "; ".join(filter(None, (context.degraded, trace.degraded)))
-        return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace)
+        return dataclasses.replace(context.with_warnings(trace.warnings), degraded=degraded, trace=trace, state=state)
 
 
 def _loosen(settings: Settings, question: Question) -> tuple[Settings, Question]:
@@ -139,14 +154,15 @@ def _recalled_units(
 
 
 def _pack(
-    plan: Plan, recalled: Sequence[RecalledUnit], overlap: SentenceScore, shown: VisibleToHost, reading: Reading
-) -> Context:
+    plan: Plan, recalled: Sequence[RecalledUnit], overlap: SentenceScore, shown: VisibleToHost, reading: Reading,
+    state: AnswerState,
+) -> Context:  # fmt: skip
     """Put all of a small memory in, where a summary of what is there adds nothing; of another what was recalled."""
     memory = read_memory(plan, shown, {one.unit.id for one in recalled}, reading)
     whole = shown.joined(memory)
     beside = [one for one in recalled if one.unit.lineage is None or not whole.holds(one.unit)]
-    context = fill_whole(plan, beside, memory, overlap) if memory else None
-    return context or fill(plan, recalled, overlap)
+    context = fill_whole(plan, beside, memory, overlap, state) if memory else None
+    return context or fill(plan, recalled, overlap, state)
 
 
 # ------------------------------------------------------------------------------------------------ searching
@@ -155,12 +171,23 @@ def _pack(
 def retrieve_candidates(
     engine: Engine, question: Question, query: QueryProfile, reading: Reading, depth: int
 ) -> Retrieval:
-    """Collect candidates and run the recipe's stages over them."""
+    """Collect candidates, run the recipe's stages over them, and judge whether something answers (C4)."""
     found = collect(engine, question, query, reading, depth)
-    found = dataclasses.replace(found, refused=_refuse(engine, query, found.pool))
+    terms, settings = _terms_judged(query, found.pool), engine.settings.refusal
+    limits = LIMITS.get(question.read)  # none where nothing is read
+
+    def refuse(turns: float | None = None, pool: Pool = found.pool) -> str:
+        return "" if terms is None else refusal(pool, terms, settings, turns)
+
+    found = dataclasses.replace(found, refused=refuse(limits.far if limits else None))
     staging = stage_inputs(engine, question, query, reading, found)
     staging = dataclasses.replace(staging, reading=_reading_inputs(engine, question, found, reading.view))
-    return dataclasses.replace(found, pool=run_stages(STAGES if question.is_staged else (), found.pool, staging))
+    pool = run_stages(STAGES if question.is_staged else (), found.pool, staging)
+    unanswered = ""
+    if terms is not None and limits:
+        unanswered = missing(pool, terms, settings, limits.nothing_far if refuse(limits.near) else limits.nothing)
+    late = refuse() if unanswered or pool.readings is None else ""
+    return dataclasses.replace(found, pool=pool, refused=found.refused or late, unanswered=unanswered)
 
 
 def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: View) -> ReadingInputs | None:
@@ -177,15 +204,18 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
     )
 
 
-def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:
-    """Return why a question gets no answer; one that asks for a time alone cannot be judged by its words.
+def _terms_judged(query: QueryProfile, pool: Pool) -> int | None:
+    """Return how many terms a question is judged by (C4); None for one that nobody can judge by its words.
 
-    What is of the time that is asked for need not hold its words; in a long time lies something of anybody.
+    That is one that asks for a time alone, and any where meaning is not compared. What is of the time that is asked
+    for need not hold its words; in a long time lies something of anybody.
     """
-    words = len(query.terms)
-    if query.time_range is not None and pool.columns["of_time"].any():
-        words -= len(query.time_terms) if query.time_range[1] - query.time_range[0] <= _LONGEST_TIME else 0
-    return "" if query.vector is None or query.only_time else refusal(pool, words, engine.settings.refusal)
+    if query.vector is None or query.only_time:
+        return None
+    if query.time_range is None or not pool.columns["of_time"].any():
+        return len(query.terms)
+    start, end = query.time_range
+    return len(query.terms) - (len(query.time_terms) if end - start <= _LONGEST_TIME else 0)
 
 
 def cut_candidates(engine: Engine, question: Question, found: Retrieval) -> tuple[Pool, tuple[CutRows, ...]]:
@@ -204,6 +234,24 @@ def rank(engine: Engine, question: Question, kept: Pool, view: View) -> tuple[Po
     return kept.take(order), scores[order]
 
 
+def _rank_hits(engine: Engine, question: Question, found: Retrieval, view: View) -> Pool:
+    """Return the hits that `search` gives, best first."""
+    kept, _ = cut_candidates(engine, question, found)
+    return rank(engine, question, kept, view)[0]
+
+
+def _state(question: Question, query: QueryProfile, found: Retrieval, ranked: Pool) -> AnswerState:
+    """Return what the hits are worth, however many of them a caller wants (C4).
+
+    What is of a time that alone is asked for answers; where nothing is of the time asked for, nobody can be sure.
+    """
+    if found.refused or found.unanswered or not len(ranked):
+        return "nothing"
+    if found.notice or query.only_time:
+        return "closest" if found.notice else "found"
+    return "found" if is_sure(ranked, confidences(ranked, question.profile.max_results)) else "closest"
+
+
 def _group(question: Question, ranked: Pool, scores: Floats) -> tuple[Pool, Floats, CutRows]:
     """Keep the best hit of each session, if that is asked for; what belongs to no session stays."""
     rows, best = np.arange(len(ranked)), dict[str, int]()
@@ -220,7 +268,7 @@ def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -
     """Cut at the caller's maximum, else at the profile's; whole units are read for hits only."""
     most = question.limit or question.profile.max_results
     units = reading.units(ranked.ids[:most])
-    coverage = ranked.coverage
+    coverage, sure = ranked.coverage, confidences(ranked, most)
     hits = tuple(
         Hit(
             units[unit_id],
@@ -230,7 +278,7 @@ def _limit(question: Question, ranked: Pool, scores: Floats, reading: Reading) -
             merged_ids=ranked.merged.get(unit_id, ()),
             coverage=float(coverage[row]),
             cosine=ranked.cosine(row),
-            confidence=confidence(float(coverage[row]), ranked.cosine(row), float(ranked.rel[row]), row + 1),
+            confidence=sure[row],
         )
         for row, unit_id in enumerate(ranked.ids[:most])
     )
@@ -271,10 +319,14 @@ def _notes(accounts: Mapping[str, StrategyExplanation]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for note in said if not note.startswith("matched: ")))
 
 
-def _trace(question: Question, query: QueryProfile, found: Retrieval, view: View, cuts: tuple[CutRows, ...]) -> Trace:
+def _trace(
+    question: Question, query: QueryProfile, found: Retrieval, view: View, cuts: tuple[CutRows, ...],
+    state: AnswerState,
+) -> Trace:  # fmt: skip
     return Trace(
-        query, question.profile_name, found.results, found.pool, cuts, view.reference_time, found.refused,
-        notice="; ".join(filter(None, (question.notice, found.notice))), degraded=question.degraded,
+        query, question.profile_name, found.results, found.pool, cuts, view.reference_time,
+        found.refused or found.unanswered, notice="; ".join(filter(None, (question.notice, found.notice))),
+        degraded=question.degraded, state=state,
     )  # fmt: skip
 
 
@@ -286,17 +338,13 @@ class FirstHit:
     pool: Pool
 
 
-def _first_hit(
-    engine: Engine, question: Question, found: Retrieval, request: ContextRequest, reading: Reading
-) -> FirstHit | None:
+def _first_hit(engine: Engine, hits: Pool, request: ContextRequest, reading: Reading) -> FirstHit | None:
     """Return the first hit, unless the host shows it already."""
     if not engine.settings.assembly.first_hit:
         return None
-    kept, _ = cut_candidates(engine, question, found)
-    ranked, _ = rank(engine, question, kept, reading.view)
     shown = VisibleToHost(request.hidden, request.hidden_words)
-    units = [unit for unit in reading.units(ranked.ids[:1]).values() if not shown.holds(unit)]
-    return FirstHit(units[0], ranked.take([0])) if units else None
+    units = [unit for unit in reading.units(hits.ids[:1]).values() if not shown.holds(unit)]
+    return FirstHit(units[0], hits.take([0])) if units else None
 
 
 def _depth(settings: Settings, hidden: frozenset[str]) -> int:
@@ -316,4 +364,5 @@ def _look_deeper(
         dataclasses.replace(one, exhausted_budget=one.exhausted_budget or one.strategy_id in late)
         for one in deeper.results
     )
-    return dataclasses.replace(deeper, results=results)
+    # What a search says holds for its context.
+    return dataclasses.replace(deeper, results=results, refused=found.refused, unanswered=found.unanswered)

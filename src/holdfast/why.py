@@ -144,8 +144,8 @@ def _standing(
 def _verdict(engine: Engine, result: SearchResult, unit: Unit, standings: tuple[StrategyRank, ...]) -> Why:
     found = partial(Why, unit, standings=standings, returned=True)
     absent = partial(Why, unit, standings=standings, returned=False)
-    if result.trace.refused:
-        return absent(verdict=f"the question was refused: {result.trace.refused}")
+    if result.refused and not result.hits:
+        return absent(verdict=f"the question was refused: {result.refused}")
     for hit in result:
         if unit.id in (hit.unit.id, *hit.merged_ids):
             copy = f", as a copy of {hit.unit.id}" if unit.id != hit.unit.id else ""

@@ -21,6 +21,7 @@ from holdfast import errors
 from holdfast.errors import HoldfastError, ServerError
 from holdfast.types import (
     JSON,
+    AnswerState,
     Compaction,
     Contribution,
     Cut,
@@ -47,8 +48,8 @@ _SPARSE = (Unit,)
 _LEFT_OUT = {QueryProfile: ("vector",)}
 # What a value tells besides its fields, for readers of the JSON; not read back.
 _DERIVED: dict[type, tuple[str, ...]] = {
-    Context: ("text",),
-    SearchResult: ("refused", "degraded", "warnings"),
+    Context: ("text", "refused"),
+    SearchResult: ("state", "refused", "degraded", "warnings"),
     KnownFact: ("line",),
     AboutLine: ("line",),
     Compaction: ("turns", "summaries", "tokens_saved", "mean_confidence", "method", "declined", "trivial", "changed"),
@@ -327,6 +328,7 @@ class _SentTrace:
     projection: Projection | None
     notice: str
     degraded: str
+    state: AnswerState
 
 
 def _write_result(result: RetrievalResult) -> JSON:
@@ -356,7 +358,7 @@ def _read_trace(row: JSON) -> Trace:
     sent: _SentTrace = decode(_SentTrace, row)
     return Trace(
         sent.query, sent.profile, sent.results, None, sent.cuts,
-        sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded,
+        sent.reference_time, sent.refused, sent.projection, sent.notice, sent.degraded, sent.state,
     )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ def test_ids_stand_before_other_arguments_or_in_filters(memory, given):
     assert len(memory.get_all(**given)["results"]) == 4
     assert len(memory.get_all(**given, top_k=2)["results"]) == len(memory.get_all(**given, limit=2)["results"]) == 2
     assert len(memory.search("movies", **given, limit=1)["results"]) == 1
+    assert found["state"] in ("found", "closest")
+    assert memory.search("movies", **given, threshold=1.0)["state"] == "nothing"
 
 
 def test_a_result_has_mem0s_fields(memory):

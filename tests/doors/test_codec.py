@@ -22,6 +22,7 @@ from holdfast.messages.content import read_content
 from holdfast.settings import IngestSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.types import (
+    AnswerState,
     Contribution,
     CutRows,
     FactTable,
@@ -104,7 +105,14 @@ class Maker:
         return CutRows(self.random.choice(["gap", "max"]), ids, merged, self.random.choice([0.5, had]), had)
 
     def make_trace(self):
-        named = {"query": QueryProfile, "profile": str, "reference_time": datetime, "refused": str, "notice": str}
+        named = {
+            "query": QueryProfile,
+            "profile": str,
+            "reference_time": datetime,
+            "refused": str,
+            "notice": str,
+            "state": AnswerState,
+        }
         return Trace(
             **{name: self.make(kind) for name, kind in named.items()}, results=tuple(self.some(RetrievalResult)),
             pool=None, cuts=(self.make_cut(), self.make_cut()),
@@ -214,7 +222,7 @@ def test_a_brief_answer_leaves_out_what_only_a_closer_look_needs(answers):
     brief = encode(VERBS["search"].result, answers["search"], full=False)
     whole = encode(VERBS["search"].result, answers["search"])
     assert brief == {name: value for name, value in whole.items() if name != "trace"}
-    assert brief.keys() == {"hits", "refused", "degraded", "warnings"}
+    assert brief.keys() == {"hits", "state", "refused", "degraded", "warnings"}
     assert "trace" not in encode(VERBS["assemble"].result, answers["assemble"], full=False)
     erased = encode(VERBS["forget"].result, answers["forget"], full=False)
     assert erased["units"] == [unit.id for unit in answers["forget"].units]

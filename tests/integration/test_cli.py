@@ -227,6 +227,21 @@ def test_a_refused_question_prints_the_reason(run):
     assert "Refused" not in run("search", question, "--profile", "fast")
 
 
+def test_a_near_miss_is_shown_under_a_line_that_says_so(run):
+    run("remember", "Karen is our dentist's receptionist, she is very kind.")
+    question = "What is my dentist called?"
+    said = " ".join(run("search", question).split())
+    assert said.startswith(
+        "nothing: closest first; nothing that was found seems to answer: the one turn read does not"
+    )
+    assert "Karen" in said
+    found, context = (run(command, question, "--json") for command in ("search", "assemble"))
+    assert (found["state"], context["state"]) == ("nothing", "nothing")
+    assert found["refused"] == context["refused"]
+    assert "nothing: closest first" in " ".join(run("assemble", question).split())
+    assert not run("search", "Who is the receptionist of our dentist?").startswith(("nothing", "closest"))
+
+
 def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
     for text in ("the red boat leaks", "a kite over the hill"):
         run("remember", text)

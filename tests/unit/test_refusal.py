@@ -1,5 +1,6 @@
 """The no-answer rule (C4): decided once from the pool, by words and meaning together; and how sure a hit is."""
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -9,11 +10,13 @@ from builders import ask, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
 from holdfast.cli import output
 from holdfast.kernels import bm25
-from holdfast.ranking.score import confidence, nearness, refusal
+from holdfast.ranking.read import RECIPES
+from holdfast.ranking.score import LIMITS, Evidence, confidence, missing, nearness, refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.text.questions import profile_query
+from holdfast.types import Readings, TurnReading
 
 derivation = program("benchmarks/refusal.py")
 
@@ -172,20 +175,18 @@ def test_the_questions_of_the_sample_are_not_refused_and_find_their_turns():
 # ------------------------------------------------------------------------------------------------- confidence
 
 
-def test_confidence_grows_with_the_evidence_and_is_a_share():
-    assert confidence(0.5, None, 0.5, 1) is None
-    for weaker, stronger in (
-        ((0.2, 0.3, 0.5, 2), (0.4, 0.3, 0.5, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.4, 0.5, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.6, 2)),
-        ((0.2, 0.3, 0.5, 2), (0.2, 0.3, 0.5, 1)),
-    ):
-        assert 0.0 < confidence(*weaker) < confidence(*stronger) < 1.0
+@pytest.mark.parametrize("read", [False, True])
+def test_confidence_grows_with_the_evidence_and_is_a_share(read):
+    given = Evidence(1.0, cosine=0.3, rel=0.5, rank=0.7, share=-1.0 * read, answers=0.5 * read)
+    better = [given._replace(cosine=0.4), given._replace(rel=0.6), given._replace(rank=0.0)]
+    better += [given._replace(share=-0.5), given._replace(answers=1.0)] if read else []
+    for stronger in better:
+        assert 0.0 < confidence(given, read=read) < confidence(stronger, read=read) < 1.0
 
 
 def test_every_hit_with_a_vector_says_how_sure_it_is():
     hits = sample_memory().search("Who has the key to our flat?", user=sample.USER)
-    assert [hit.confidence for hit in hits] == [confidence(h.coverage, h.cosine, h.rel, h.rank) for h in hits]
+    assert all(0.0 < hit.confidence < 1.0 for hit in hits)
     assert hits[0].confidence > hits[-1].confidence
     [first, *_] = output.search_json(hits)["hits"]
     assert first["confidence"] == hits[0].confidence
@@ -194,6 +195,15 @@ def test_every_hit_with_a_vector_says_how_sure_it_is():
         [hit] = memory.search("blue boat", user="ana")
         assert hit.confidence is None
         assert "confidence" not in output.hit_json(hit)
+
+
+def test_what_the_reader_says_of_a_hit_changes_how_sure_it_is():
+    asked = {"query": "Who has the key to our flat?", "user": sample.USER}
+    read, unread = sample_memory().search(**asked), sample_memory().search(**asked, read=False)
+    assert read.trace.readings is not None
+    assert unread.trace.readings is None
+    alike = {hit.unit.id: hit.confidence for hit in unread if hit.cosine is not None}
+    assert any(hit.confidence != alike.get(hit.unit.id) for hit in read)
 
 
 # ------------------------------------------------------------------------------------------------- derivation
@@ -217,6 +227,60 @@ def test_the_fit_finds_how_often_hits_answer():
     often = [((1.0, 1.0), number < 80) for number in range(100)]
     seldom = [((1.0, 0.0), number < 20) for number in range(100)]
     questions = [asked(1.0, answerable=True, hits=often + seldom)]
-    weights = derivation.fit(*derivation.rows_of(questions))
+    weights = derivation.fit(*derivation.rows_of(questions, 2))
     said = 1.0 / (1.0 + np.exp(-np.array([[1.0, 1.0], [1.0, 0.0]]) @ weights))
     assert said.tolist() == pytest.approx([0.8, 0.2], abs=1e-6)
+
+
+def chat(who, nothing, near=1.0, **kind):
+    """Return one question of a chat: by default one of its own that has an answer."""
+    said = {"answerable": True, **kind}
+    return derivation.Asked("chat", "turns", 0, near=near, hits=[], who=who, nothing=nothing, **said)
+
+
+def test_the_derived_limits_keep_answers_and_tell_near_misses_and_others():
+    questions = [chat(who, -3.0 + number / 10) for who in "ab" for number in range(40)]
+    questions += [chat(who, 7.0, answerable=False, near_topic=True) for who in "ab" for _ in range(4)]
+    questions += [chat(who, 3.5, 0.5, answerable=False) for who in "ab" for _ in range(4)]
+    found = derivation.derive_limits(questions, 0.66)
+    for part in ("with the limits", "each person left out"):
+        assert found[part]["chat"] == {"answerable": 0.0, "near topic": 1.0, "strangers": 1.0}
+    assert found["by nearness alone"]["chat"] == {"answerable": 0.0, "near topic": 0.0, "strangers": 1.0}
+    assert found["limits"]["nothing"] == 5.0
+
+
+def test_the_calibration_error_is_how_far_confidence_is_from_the_truth():
+    rows = [(0.85, number < 6, True) for number in range(10)] + [(0.05, False, False)] * 10
+    found = derivation.described(np.array(rows, dtype=np.float64))
+    assert found["error"] == pytest.approx(0.15, abs=1e-9)
+    assert (found["error of first hits"], found["first hits"]) == (0.25, [0.85, 0.6])
+
+
+def test_conversations_of_a_large_set_are_left_out_together():
+    folds = derivation.folds([chat(f"{number:02}", 0.0) for number in range(25)])
+    assert len({*folds.values()}) == derivation.FOLDS
+    assert len({*derivation.folds([chat(who, 0.0) for who in "abc"]).values()}) == 3
+
+
+def test_less_nearness_may_be_asked_of_turns_and_never_of_documents():
+    near = (0.5, 0.05)
+    assert refusal(pool_of(near), 0, BARS) != ""
+    assert refusal(pool_of(near), 0, BARS, turns=0.7) == ""
+    assert refusal(pool_of(near, author="document"), 0, BARS, turns=0.7) != ""
+
+
+def test_the_reader_refuses_above_its_limit_unless_a_document_is_near_or_refusal_is_off():
+    pool = dataclasses.replace(pool_of((0.5, 0.3)), readings=Readings({"u0": TurnReading(0.0, 0.1, 0.0, 0.0)}, 4.5))
+    assert missing(pool, 2, BARS, least=4.25) == "the one turn read does not answer it (4.50 > 4.25)"
+    assert missing(pool, 2, BARS, least=4.75) == ""
+    assert missing(pool, 2, RefusalSettings(enabled=False), least=4.25) == ""
+    assert missing(dataclasses.replace(pool, readings=None), 2, BARS, least=4.25) == ""
+    near = dataclasses.replace(pool_of((0.5, 0.4), author="document"), readings=pool.readings)
+    assert missing(near, 2, BARS, least=4.25) == ""
+
+
+def test_every_way_of_reading_has_its_limits():
+    assert LIMITS.keys() == RECIPES.keys()
+    for limits in LIMITS.values():
+        assert limits.far <= RefusalSettings().turns <= limits.near
+        assert limits.nothing_far <= limits.nothing

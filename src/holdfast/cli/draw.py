@@ -17,8 +17,10 @@ from rich.text import Text
 
 from holdfast.settings import Settings
 from holdfast.text.facts import sentences_of
+from holdfast.text.quotes import WORTH
 from holdfast.text.sentences import SHOWN
 from holdfast.types import (
+    AnswerState,
     Compaction,
     Contribution,
     Decision,
@@ -129,7 +131,14 @@ def hits(result: SearchResult, *, tree: bool = False) -> RenderableType:
         nothing = Text(f"Nothing found.{reason} Words searched for: {words}", "yellow")
         return Group(nothing, *warnings(result.warnings))
     zone = result.trace.reference_time.tzinfo or UTC
-    return Group(*(_hit(hit, typed, zone, tree=tree) for hit in result), *warnings(result.warnings))
+    drawn = (_hit(hit, typed, zone, tree=tree) for hit in result)
+    return Group(*_worth(result.state, result.refused), *drawn, *warnings(result.warnings))
+
+
+def _worth(state: AnswerState, refused: str) -> list[RenderableType]:
+    """Draw what an answer is worth, where it is not sure."""
+    why = f": {refused}" if refused else ""
+    return [] if state == "found" else [Text(f"{state}: {WORTH[state]}{why}", "yellow")]
 
 
 def warnings(found: Sequence[str]) -> list[RenderableType]:
@@ -337,7 +346,7 @@ def stats(found: Stats) -> RenderableType:
 
 def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
     """Draw a context and what it costs; with `explain`, why each unit is in it, and what is not."""
-    parts: list[RenderableType] = [budget_bar(made), Text(made.text)]
+    parts: list[RenderableType] = [budget_bar(made), *_worth(made.state, made.refused), Text(made.text)]
     parts += warnings([one for one in made.warnings if one not in made.degraded])
     parts += [Text(f"degraded: {made.degraded}", "red")] if made.degraded else []
     if explain:

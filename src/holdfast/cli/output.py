@@ -121,6 +121,7 @@ def search_json(result: SearchResult) -> dict[str, Any]:
     """Return the hits and a short account of the stages."""
     trace = result.trace
     return {
+        "state": result.state,
         "hits": [hit_json(hit) for hit in result],
         "profile": trace.profile,
         "query": _pick(trace.query, "text", "terms", "act", "participants", "perspective"),

@@ -23,6 +23,7 @@ from holdfast.text.quotes import (
     GAP,
     NOTHING_CLOSE,
     WHOLE_MEMORY,
+    WORTH,
     Cursor,
     Quote,
     quote,
@@ -31,7 +32,7 @@ from holdfast.text.quotes import (
 )
 from holdfast.text.sentences import EXCERPT
 from holdfast.text.terms import Tokenizer, terms
-from holdfast.types import Unit
+from holdfast.types import AnswerState, Unit
 from holdfast.types.contexts import Context, ContextSection, Item, LeftOutBy, OmittedItem, RecalledUnit
 
 SentenceScore = Callable[[str], float]
@@ -41,16 +42,23 @@ SentenceScore = Callable[[str], float]
 _LOCAL_ERROR = 8
 
 
-def fill(plan: Plan, projection: Sequence[RecalledUnit], sentence_score: SentenceScore | None = None) -> Context:
+def fill(
+    plan: Plan,
+    projection: Sequence[RecalledUnit],
+    sentence_score: SentenceScore | None = None,
+    state: AnswerState = "found",
+) -> Context:
     """Put what was recalled into the room that the plan leaves, in its order.
 
-    A degraded plan takes nothing more, and a unit that is in the context already is not shown twice.
+    A degraded plan takes nothing more, and a unit that is in the context already is not shown twice. Where nothing
+    answers, the heading says so.
     `sentence_score` rates sentences for the packing `excerpt`; `term_overlap` makes one from a question.
 
     Raises:
         InputError: the counter or the scorer misbehaves, or `excerpt` has no scorer.
     """
-    return _Packer(plan, sentence_score).fill(projection)
+    how = WORTH[state] if state == "nothing" else BEST_FIRST
+    return _Packer(plan, sentence_score, how).fill(projection)
 
 
 def fill_whole(
@@ -58,6 +66,7 @@ def fill_whole(
     projection: Sequence[RecalledUnit],
     memory: Sequence[Unit],
     sentence_score: SentenceScore | None = None,
+    state: AnswerState = "found",
 ) -> Context | None:
     """Put all of the memory into the room that the plan leaves, in the order of time behind what was recalled.
 
@@ -65,7 +74,8 @@ def fill_whole(
     """
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
-    packer = _Packer(plan, sentence_score, BEST_FIRST if not rest else WHOLE_MEMORY if found else NOTHING_CLOSE)
+    close = BEST_FIRST if not rest else WHOLE_MEMORY
+    packer = _Packer(plan, sentence_score, close if found and state != "nothing" else NOTHING_CLOSE)
     alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, _moment(unit))) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None

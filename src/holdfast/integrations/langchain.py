@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing_package, open_memory
 from holdfast.memory import Memory
 from holdfast.messages.content import message_words
-from holdfast.types import Hit, iso
+from holdfast.types import AnswerState, Hit, iso
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -59,14 +59,15 @@ class HoldfastRetriever(BaseRetriever):
         given = {"limit": self.k, **{name: getattr(self, name) for name in names}}
         if "k" in kwargs:
             kwargs["limit"] = kwargs.pop("k")
-        return [_as_document(hit) for hit in self.memory.search(query, **given | kwargs)]
+        found = self.memory.search(query, **given | kwargs)
+        return [_as_document(hit, found.state) for hit in found]
 
 
-def _as_document(hit: Hit) -> Document:
+def _as_document(hit: Hit, state: AnswerState) -> Document:
     unit = hit.unit
     said = {
-        "score": hit.score, "confidence": hit.confidence, "author": unit.author, "speaker": unit.speaker,
-        "session": unit.session, "event_time": iso(unit.event_time), "kind": unit.kind,
+        "score": hit.score, "confidence": hit.confidence, "state": state, "author": unit.author,
+        "speaker": unit.speaker, "session": unit.session, "event_time": iso(unit.event_time), "kind": unit.kind,
     }  # fmt: skip
     return Document(id=unit.id, page_content=unit.text, metadata={**unit.metadata, "holdfast": said})
 

@@ -102,7 +102,7 @@ class Memory:
         threshold: float | None = _THRESHOLD, rerank: bool = False, explain: bool = False,
         reference_date: object = None, show_expired: bool = False,
     ) -> Result:  # fmt: skip
-        """Return the memories that answer, best first.
+        """Return the memories that answer, best first, and in `state` what they are worth.
 
         `score_details`, when asked for, is the tree that the score is composed of. `reference_date` is the moment at
         which the question is asked: "last week" and what is still valid depend on it.
@@ -114,7 +114,8 @@ class Memory:
             reference_time=_moment(reference_date), current_only=not show_expired,
         )  # fmt: skip
         bar = _check("threshold", threshold or 0.0, (int, float))
-        return {"results": [_found(owner, hit, explain=explain) for hit in hits if hit.score >= bar]}
+        found = [_found(owner, hit, explain=explain) for hit in hits if hit.score >= bar]
+        return {"results": found, "state": hits.state if found else "nothing"}
 
     def get(self, memory_id: str) -> Result | None:
         """Return one memory; None when there is no such one."""

@@ -174,8 +174,9 @@ def memory_toolset(
         page = BoundedText(opened.settings, zone_of(opened.settings), _ANSWER_TOKENS, reader="read_memory")
         hits = opened.search(query, limit=limit, **owner)
         items = [page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", of=len(hits)) for hit in hits]
-        heading = page.heading("recalled, best first") if items else ""
-        return page.write(heading, items, lambda _: "ask more narrowly", "" if items else "no memories fit")
+        return page.write(
+            page.heading_of(hits), items, lambda _: "ask more narrowly", "" if items else "no memories fit"
+        )
 
     def read_memory(id: str, offset: int = 0) -> str:  # noqa: A002 - the caller's word
         """Read one memory in full, or from a character on when an answer says where it goes on.

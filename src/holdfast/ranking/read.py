@@ -92,6 +92,7 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     it, and no turn is of another time: the reader sees no dates. Requests are left alone, and so are documents,
     summaries and long messages: it knows questions about what people say in a few sentences. So are questions that an
     identifier decides, or the latest session of a thread. What only asks keeps its place, as it answers nothing.
+    An only turn keeps its place; whether it answers is judged all the same.
     """
     reading, query = staging.reading, staging.query
     if reading is None or not reading.alpha or is_request(query.text) or query.identifiers or query.continues:
@@ -99,7 +100,7 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     hits, scores = reading.rank(pool)
     told = (hits.columns["kind"] == "turn") & (hits.columns["author"] != "document") & ~hits.columns["asks"]
     places = np.flatnonzero(told)[: RECIPES[reading.recipe].hits]
-    if len(places) < 2 or hits.columns["length"][places[:TOGETHER]].mean() > _LONGEST:
+    if not len(places) or hits.columns["length"][places[:TOGETHER]].mean() > _LONGEST:
         return pool
     of_time = next((effect for effect in pool.effects if effect.stage in TIME_STAGES), None)
     ids = [hits.ids[place] for place in places]

@@ -6,7 +6,7 @@ rel(u)   = min(1, fused(u) / F)
 base(d)  = α·rel + β·R + γ·S          score(d) = base·Q, at most 1
 R = exp(-λ_scope·age)                 Q = 1 - δ·decay_rate for a summary, else 1
 
-Also how sure a hit is, when a question is refused (C4), and whether a summary or its turns rank (C18).
+Also how sure a hit is, when nothing answers a question (C4), and whether a summary or its turns rank (C18).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from holdfast.types import (
     Contribution,
     Cut,
     CutRows,
+    Readings,
     RetrievalResult,
     StrategyExplanation,
     StrategyScores,
@@ -38,28 +39,70 @@ from holdfast.values import dataclass
 
 
 class Evidence(NamedTuple):
-    """What speaks for a hit: a constant, its nearness in words and in meaning, rel, the logarithm of its rank."""
+    """What speaks for a hit: a constant, its nearness in meaning, rel, the logarithm of its rank, and the reader.
+
+    `share` is the logarithm of the hit's share among all turns that were read and "nothing here answers"; `answers`
+    is the logit that it answers at all.
+    """
 
     base: float
-    coverage: float
     cosine: float
     rel: float
     rank: float
+    share: float = 0.0
+    answers: float = 0.0
 
 
-# Derived (benchmarks/refusal.py): a logistic fit to which hits answer, one question in five having no answer at all.
-_CONFIDENCE = Evidence(base=-4.862, coverage=0.906, cosine=2.624, rel=3.603, rank=-0.692)
+# Derived (benchmarks/refusal.py): logistic fits to which hits answer, of those not read and of those that were.
+_UNREAD = Evidence(base=-4.494, cosine=0.671, rel=5.294, rank=-1.231)
+_READ = Evidence(base=-2.794, cosine=2.759, rel=1.157, rank=-0.765, share=0.031, answers=0.303)
+# A hit more likely answers than not; where nobody compared meaning, it holds all words of the question.
+_SURE = 0.5
+# Beyond this a logit says no more.
+_SUREST = 30.0
 # S of a unit of the active session, of a user's promoted unit, and of everything else (C9).
 _SCOPE_ACTIVE, _SCOPE_DURABLE, _SCOPE_REST = 1.0, 0.6, 0.3
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
-def confidence(coverage: float, cosine: float | None, rel: float, rank: int) -> float | None:
-    """Return how often a hit with this evidence answers its question; None when nobody compared meaning."""
-    if cosine is None:
+def confidence(given: Evidence, *, read: bool) -> float:
+    """Return how often a hit with this evidence answers its question."""
+    weights = _READ if read else _UNREAD
+    return 1.0 / (1.0 + math.exp(-sum(value * weight for value, weight in zip(given, weights, strict=True))))
+
+
+def confidences(ranked: Pool, most: int) -> tuple[float | None, ...]:
+    """Return the confidence of each of the first hits; None where nobody compared meaning."""
+    found: list[float | None] = []
+    for row, unit_id in enumerate(ranked.ids[:most]):
+        cosine, reading = ranked.cosine(row), reading_of(ranked.readings, unit_id)
+        known = None if cosine is None else evidence_of(cosine, float(ranked.rel[row]), row + 1, reading)
+        found.append(None if known is None else confidence(known, read=reading is not None))
+    return tuple(found)
+
+
+def reading_of(readings: Readings | None, unit_id: str) -> tuple[float, float] | None:
+    """Return what the reader says of a unit as evidence, its share and that it answers; None if it read it not."""
+    if readings is None or unit_id not in readings.turns:
         return None
-    given = Evidence(1.0, coverage, cosine, rel, math.log(rank))
-    return 1.0 / (1.0 + math.exp(-sum(value * weight for value, weight in zip(given, _CONFIDENCE, strict=True))))
+    ranks = [one.rank for one in readings.turns.values()]
+    most, reading = max(ranks), readings.turns[unit_id]
+    every = most + math.log(sum(math.exp(rank - most) for rank in ranks))
+    nothing = math.log1p(math.exp(min(readings.nothing, _SUREST)))
+    chance = min(max(reading.answers, math.exp(-_SUREST)), 1.0 - math.exp(-_SUREST))
+    return reading.rank - every - nothing, math.log(chance / (1.0 - chance))
+
+
+def evidence_of(cosine: float, rel: float, rank: int, reading: tuple[float, float] | None) -> Evidence:
+    """Return what speaks for a hit."""
+    return Evidence(1.0, cosine, rel, math.log(rank), *(reading or ()))
+
+
+def is_sure(ranked: Pool, sure: Sequence[float | None]) -> bool:
+    """Return whether one of the first hits more likely answers than not."""
+    if any(one is not None for one in sure):
+        return max(one for one in sure if one is not None) >= _SURE
+    return bool((ranked.coverage[: len(sure)] >= _EVERY_WORD).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +213,26 @@ _UNLISTED_WEIGHT = 1.0
 _COSINE_WEIGHT = 4.0
 # A short question has few words that could be met: what each of its first terms asks for.
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
+
+
+class ReadingLimits(NamedTuple):
+    """When nothing answers where turns are read (C4).
+
+    The reader says so above `nothing`, or above `nothing_far` where no turn has the nearness `near`; where none has
+    the nearness `far` it is not asked.
+    """
+
+    nothing: float
+    nothing_far: float
+    near: float
+    far: float
+
+
+# Derived (benchmarks/refusal.py), for each way of reading.
+LIMITS: Mapping[str, ReadingLimits] = {
+    "once": ReadingLimits(nothing=4.25, nothing_far=1.5, near=0.78, far=0.54),
+    "wide": ReadingLimits(nothing=4.25, nothing_far=1.5, near=0.78, far=0.54),
+}
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
 
@@ -320,24 +383,46 @@ def cut(pool: Pool, profile: ProfileSettings) -> tuple[Pool, tuple[CutRows, ...]
     return pool.keep(~(low | far)), cuts
 
 
-def refusal(pool: Pool, terms: int, settings: RefusalSettings) -> str:
+def refusal(pool: Pool, terms: int, settings: RefusalSettings, turns: float | None = None) -> str:
     """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
-    The best coverage and the best cosine are weighed together, among turns and among passages of documents. One that
-    holds every word of the question is never too far, and of one that waits for its vector nobody knows.
+    The best coverage and the best cosine are weighed together, among `turns`, of which another nearness may be asked
+    than that of the settings, and among passages of documents. One that holds every word of the question is never too
+    far, and of one that waits for its vector nobody knows.
     """
     coverage = pool.coverage
     if not settings.enabled or not len(pool) or (pool.waits & (coverage > 0.0)).any():
         return ""
-    dense = pool.scores.get("dense")
-    cosine = np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
+    cosine = _cosines(pool)
     documents = pool.columns["author"] == "document"
-    for kind, least in ((~documents, settings.turns), (documents, settings.documents)):
+    for kind, least in ((~documents, settings.turns if turns is None else turns), (documents, settings.documents)):
         if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
             return ""
     if coverage.max() >= _EVERY_WORD:
         return ""
     return f"no candidate covers more than {coverage.max():.2f} of its words or has a cosine above {cosine.max():.2f}"
+
+
+def missing(pool: Pool, terms: int, settings: RefusalSettings, least: float) -> str:
+    """Return why none of the turns that were read answers (C4), or nothing where something may, or none was read.
+
+    The reader says so, above `least`. Of a passage of a document that is near enough, and of what rests on a proof,
+    it knows nothing.
+    """
+    readings = pool.readings
+    if readings is None or not settings.enabled or pool.proven.any():
+        return ""
+    documents = pool.keep(pool.columns["author"] == "document")
+    if len(documents) and not refusal(documents, terms, settings):
+        return ""
+    count = len(readings.turns)
+    said = f"none of the {count} turns that were read answers" if count > 1 else "the one turn read does not answer"
+    return f"{said} it ({readings.nothing:.2f} > {least:g})" if readings.nothing > least else ""
+
+
+def _cosines(pool: Pool) -> Floats:
+    dense = pool.scores.get("dense")
+    return np.zeros(len(pool)) if dense is None else np.where(pool.scored["dense"], dense.raw, 0.0)
 
 
 def nearness(coverage: float, cosine: float, terms: int) -> float:

@@ -48,7 +48,8 @@ _TIMES_READ = 50
 class Retrieval:
     """What a question finds when strategies look `depth` deep: their own results, how they are fused, and the pool.
 
-    `refused` says why the question gets no answer, if it gets none; `notice` that nothing is of the time asked for.
+    `refused` says why the question gets no answer, if it gets none; `unanswered` why what it gets is none; `notice`
+    that nothing is of the time asked for.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -56,6 +57,7 @@ class Retrieval:
     pool: Pool
     depth: int
     refused: str = ""
+    unanswered: str = ""
     notice: str = ""
 
 

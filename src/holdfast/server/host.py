@@ -200,10 +200,9 @@ def recall(
         return RecallResult(page.heading() + page.memory(1, unit, start=offset))
     found = memory.search(query or "", limit=limit, **owner)
     items = [page.memory(hit.rank, hit.unit, f"score {hit.score:.2f}", of=len(found)) for hit in found]
-    none = () if items else ("no memories fit; ask with other words", found.trace.refused)
-    note = page.cut("; ".join(filter(None, (*none, *found.warnings))), NOTE_TOKENS)
-    heading = page.heading("recalled, best first") if items else ""
-    text = page.write(heading, items, lambda _: "ask more narrowly", note)
+    none = () if items else ("no memories fit; ask with other words",)
+    note = page.cut("; ".join(filter(None, (*none, found.refused, *found.warnings))), NOTE_TOKENS)
+    text = page.write(page.heading_of(found), items, lambda _: "ask more narrowly", note)
     return RecallResult(text, found.hits)
 
 

@@ -180,7 +180,8 @@ class Tools:
         Call it for a specific question, or to get ids for update_memory, forget_memory or why_recalled. Ask one
         question at a time. Returns, for each memory, a line with id, session and score (it orders the answers of one
         question; confidence, when given, is how often such a match answers), then when it was said, by whom, and the
-        words. Nothing found means that nothing here fits the question.
+        words. The first line says so when none of them is sure to answer, or none seems to: then say that you do not
+        know. Nothing found means that nothing here fits the question.
         """
         page = self._page(max_tokens)
         found = self._memory.search(
@@ -188,10 +189,9 @@ class Tools:
             as_of=as_of or None, current_only=not include_replaced, **owner,
         )  # fmt: skip
         items = [page.memory(hit.rank, hit.unit, *_evidence(hit), of=len(found)) for hit in found]
-        none = ("no memories fit; ask with other words, or call list_memories", found.trace.refused)
-        note = "; ".join(filter(None, (*(() if items else none), *found.warnings)))
-        heading = page.heading("recalled, best first") if items else ""
-        return page.write(heading, items, lambda _: "raise max_tokens, or ask more narrowly", note)
+        none = () if items else ("no memories fit; ask with other words, or call list_memories",)
+        note = "; ".join(filter(None, (*none, found.refused, *found.warnings)))
+        return page.write(page.heading_of(found), items, lambda _: "raise max_tokens, or ask more narrowly", note)
 
     def get_context(
         self, owner: Owner, query: QuestionText, session: Session = "", max_tokens: MaxTokens = 2_000

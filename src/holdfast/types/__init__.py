@@ -10,7 +10,7 @@ from holdfast.types.units import *
 
 __all__ = [
     "ACTS", "AUTHORS", "CONTROLS", "DECISIONS", "FACTS", "FIELDS", "INSTRUCTIONS", "JSON", "KINDS", "MEDIA_TYPES",
-    "ORIGINS", "PIECE_KINDS", "QUESTION", "ROLES", "SCOPES", "Act", "Adjustment", "Analysis", "Author",
+    "ORIGINS", "PIECE_KINDS", "QUESTION", "ROLES", "SCOPES", "Act", "Adjustment", "Analysis", "AnswerState", "Author",
     "AuthoredText", "AuthoredUnit", "Candidate", "Cluster", "Compacted", "Compaction", "Condition",
     "ContextCandidate", "Contribution", "Cut", "CutRows", "Deadline", "Decision", "DecisionKind", "Declined",
     "Document", "Draft", "DroppedCandidate", "Erasure", "ExportReport", "Fact", "FactTable", "Field", "Filter",

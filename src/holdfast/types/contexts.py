@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from holdfast.types.results import Trace
+from holdfast.types.results import AnswerState, Trace
 from holdfast.types.units import JSON, AuthoredText, Unit
 from holdfast.values import dataclass
 
@@ -85,7 +85,8 @@ class OmittedItem:
 class Context:
     """The assembled context (C16). `tokens` is the count of `text`, and the sum of the sections' tokens.
 
-    `degraded` says what it goes without: some of the last turns, or meaning; `strict` refuses both.
+    `degraded` says what it goes without: some of the last turns, or meaning; `strict` refuses both. `state` is what a
+    search says of the question: a context may hold all of the memory, and nothing that answers.
     """
 
     sections: tuple[ContextSection, ...]
@@ -95,6 +96,12 @@ class Context:
     warnings: tuple[str, ...] = ()
     left_out: tuple[OmittedItem, ...] = ()
     trace: Trace | None = None
+    state: AnswerState = "nothing"
+
+    @property
+    def refused(self) -> str:
+        """Return why nothing here answers; empty when something may, or when the trace was not asked for."""
+        return "" if self.trace is None else self.trace.refused
 
     @property
     def text(self) -> str:
@@ -121,7 +128,7 @@ class Context:
 
     def explain(self) -> str:
         """Return in words what is here, what it costs and why, and what was left out."""
-        lines = [f"{self.tokens} of {self.budget} tokens"]
+        lines = [f"{self.tokens} of {self.budget} tokens, {self.state}{f': {self.refused}' if self.refused else ''}"]
         lines += [f"degraded: {self.degraded}"] if self.degraded else []
         lines += [f"warning: {warning}" for warning in self.warnings if warning not in self.degraded]
         projection = self.trace.projection if self.trace is not None else None
@@ -154,6 +161,8 @@ class Context:
             "text": self.text,
             "tokens": self.tokens,
             "budget": self.budget,
+            "state": self.state,
+            "refused": self.refused,
             "degraded": self.degraded,
             "warnings": list(self.warnings),
             "sections": [

@@ -298,7 +298,7 @@ class Hit:
 
     `score` and `rel` compare the hits of one question. `coverage` (the share of the question's words that it holds,
     rare ones counting more) and `cosine` (its nearness in meaning) are absolute, so that a caller can set a bar.
-    `confidence` is how often a hit with such evidence answers, on the development data of the shipped embedder.
+    `confidence` is how often a hit with such evidence answers, on the development data of the shipped models.
     `notes`, when explained, say what was derived by which rules. `part` is what of a long text holds most words.
     """
 
@@ -315,6 +315,8 @@ class Hit:
     part: str | None = None
 
 
+# What an answer is worth: a hit more likely answers than not; it has only what is closest; nothing here answers.
+AnswerState = Literal["found", "closest", "nothing"]
 _LATE = "the search ran out of time, so that units may be missing; raise retrieval.timeout_ms"
 
 
@@ -328,10 +330,11 @@ class Trace:
     pool: RankedCandidate | None  # None when it came over HTTP
     cuts: tuple[CutRows, ...]
     reference_time: datetime
-    refused: str = ""  # why the question was answered with nothing at all (C4), empty when it was not
+    refused: str = ""  # why nothing here answers the question (C4); empty when something may
     projection: Projection | None = None  # what a context was filled from
     notice: str = ""  # what it lacks, as vectors of units that wait for them; of the moment, as durations are
     degraded: str = ""  # why it was not compared at all, though the profile asks for it; of the moment too
+    state: AnswerState = "found"  # what the answer is worth
 
     def __eq__(self, other: object) -> bool:
         """Return whether both tell the same."""
@@ -341,7 +344,7 @@ class Trace:
 
     def _told(self) -> tuple[object, ...]:
         asked = (self.query, self.profile, self.results, self.reference_time)
-        return (*asked, self.candidates, self.dropped, self.refused, self.projection)
+        return (*asked, self.candidates, self.dropped, self.refused, self.state, self.projection)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -383,8 +386,17 @@ class SearchResult(Sequence[Hit]):
         return self.trace.warnings
 
     @property
+    def state(self) -> AnswerState:
+        """Return what the answer is worth.
+
+        `found`: a hit more likely answers than not. `closest`: the hits are the closest, and that one answers is not
+        sure. `nothing`: nothing here answers; hits, if there are any, are the closest.
+        """
+        return self.trace.state
+
+    @property
     def refused(self) -> str:
-        """Return why nothing was near enough to answer; empty when something was."""
+        """Return why nothing here answers; empty when something may, or when nothing was found."""
         return self.trace.refused
 
     @property

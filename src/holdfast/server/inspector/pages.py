@@ -20,6 +20,7 @@ from starlette.requests import Request
 from holdfast.errors import AccessError, InputError, quote_value
 from holdfast.server.access import Caller
 from holdfast.server.limits import Refused
+from holdfast.text.quotes import WORTH
 from holdfast.types import CONTROLS
 from holdfast.values import dataclass
 
@@ -202,6 +203,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["exact"] = _exact
+    environment.globals["worth"] = WORTH
     environment.globals["static"] = {name: one.address for name, one in static_files().items()}
     return environment
 

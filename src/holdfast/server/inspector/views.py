@@ -18,6 +18,7 @@ from holdfast.settings import Settings
 from holdfast.store.contract import read_once
 from holdfast.text.facts import sentences_of
 from holdfast.types import (
+    AnswerState,
     Contribution,
     Document,
     DroppedCandidate,
@@ -192,6 +193,7 @@ class RecallView:
     hits: tuple[HitView, ...]
     legend: tuple[tuple[str, str], ...]
     words: tuple[str, ...]
+    state: AnswerState
     refused: str
     warnings: tuple[str, ...]
     found: tuple[PassView, ...]
@@ -218,8 +220,8 @@ def view_recall(result: SearchResult, context: Context | None) -> RecallView:
     present = {part.colour for one in hits for part in one.score.parts}
     legend = ((colour, label) for colour, label in _LEGEND.items() if colour in present)
     return RecallView(
-        hits, tuple(legend), typed_forms(trace.query.terms, typed), trace.refused, result.warnings,
-        _strategies(trace, len(hits)), _passes(context), _cuts(trace),
+        hits, tuple(legend), typed_forms(trace.query.terms, typed), result.state, result.refused,
+        result.warnings, _strategies(trace, len(hits)), _passes(context), _cuts(trace),
         len(trace.candidates), sum(one.duration_ms for one in trace.results),
     )  # fmt: skip
 
