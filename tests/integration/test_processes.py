@@ -132,7 +132,9 @@ def test_many_processes_on_one_file_lose_nothing_and_keep_nothing_forgotten(tmp_
             copy.unlink()
         turn += 1
     with opened(path=path, embedder=EMBEDDER) as memory:
-        assert [one["wrong"] for one in told if one.get("wrong")] == []
+        # A unit that somebody else has just changed waits for its vector for a moment, and may be cut meanwhile.
+        wrong = [one for report in told for one in report.get("wrong", ()) if not one.startswith("not found")]
+        assert wrong == []
         assert sum(one.get("added", 0) for one in told) == 3 * rounds
         kept = {key for one in told for key in one.get("kept", ())}
         assert kept <= {unit.id for unit in memory.list(user="bob", limit=None)}

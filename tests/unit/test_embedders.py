@@ -18,6 +18,7 @@ from endpoint import EmbeddingServer, well_behaved
 from holdfast import EmbedderError, InputError, SettingsError
 from holdfast.models import build_embedder
 from holdfast.models import embedder as shipped
+from holdfast.models import onnx as onnx_module
 from holdfast.models.embedder import (
     PROVENANCE,
     READER,
@@ -270,6 +271,25 @@ def test_a_folders_space_follows_its_bytes(tmp_path):
     assert folder(first).space == folder(second).space
     assert folder(first).space != folder(first, pooling="cls").space
     assert folder(first).space != folder(tiny_model(tmp_path / "c", value=1.0)).space
+
+
+@pytest.mark.parametrize("replaced", ["model.onnx", "tokenizer.json"])
+def test_a_model_that_is_replaced_while_it_is_read_is_not_called_by_the_name_of_another(
+    tmp_path, monkeypatch, replaced
+):
+    models, other = tiny_model(tmp_path / "a"), tiny_model(tmp_path / "b", value=1.0)
+    read = onnx_module.open_session
+
+    def replace(*given):
+        session = read(*given)
+        (other / replaced).replace(models / replaced)
+        return session
+
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx_module, "open_session", replace)
+        with pytest.raises(EmbedderError, match="were replaced while they were read"):
+            folder(models)
+    assert folder(models).dims == 2
 
 
 @pytest.mark.parametrize("missing", ["model.onnx", "tokenizer.json"])

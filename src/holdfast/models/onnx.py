@@ -127,6 +127,7 @@ def load_embedder(
         EmbedderError: a file is missing or broken, or tokenizer, model and settings do not fit together.
     """
     _require(folder / MODEL)
+    before = _states(folder)
     session = open_session(folder / MODEL, EmbedderError)
     _require(folder / TOKENIZER)
     limit = preparation.max_tokens
@@ -137,6 +138,8 @@ def load_embedder(
     output, dims = _choose_output(folder, results, pooling)
     identity = identity or Identity(name, f"{pooling}+norm" if layer_norm else pooling, _digest(folder))
     wishes = _wishes(session)
+    if _states(folder) != before:  # its vectors would go by the name of another model
+        raise EmbedderError(f"the files in {folder} were replaced while they were read; try again")
 
     def embed(prepared: str) -> Vectors:
         ids = tokenizer.encode(prepared).ids if prepared else []
@@ -222,6 +225,16 @@ def _try(session: ort.InferenceSession, ids: NDArray[np.int64], otherwise: str) 
         raise EmbedderError(f"{otherwise} ({reason(error)})") from error
 
 
-def _digest(folder: Path) -> str:
+def _files(folder: Path) -> list[Path]:
     # Large models keep their weights in files beside model.onnx whose names start the same.
-    return digest_of([*folder.glob(f"{MODEL}*"), folder / TOKENIZER])[:DIGEST_SHOWN]
+    return [*folder.glob(f"{MODEL}*"), folder / TOKENIZER]
+
+
+def _digest(folder: Path) -> str:
+    return digest_of(_files(folder))[:DIGEST_SHOWN]
+
+
+def _states(folder: Path) -> list[tuple[Path, int, int, int]]:
+    """Return what changes when one of the files is replaced or written."""
+    found = [(path, path.stat()) for path in sorted(_files(folder)) if path.is_file()]
+    return [(path, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found]

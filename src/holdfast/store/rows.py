@@ -263,7 +263,7 @@ def read_fitting(
     dims = size // _HALF if dims is None else dims
     fitting = [row for row in rows if dims and len(row[1]) == _HALF * dims]
     matrix = read_vectors([row[1] for row in fitting], dims)
-    finite = np.asarray(np.isfinite(matrix).all(axis=1), np.bool_)
+    finite: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(matrix), axis=1)
     if not finite.all():
         fitting, matrix = [row for row, is_so in zip(fitting, finite.tolist(), strict=True) if is_so], matrix[finite]
     if len(fitting) < len(rows):

@@ -230,8 +230,6 @@ class SqliteReading:
 
     @evidence.register
     def _(self, query: DenseQuery, ids: Sequence[str]) -> DenseEvidence:
-        if self._index.space() == query.space:
-            self._index.fit_vectors(len(query.vector))
         found, rows = self._visible.find_known(ids)
         parts = [(np.zeros(0, dtype=np.intp), np.zeros((0, 0), dtype=np.float32))]
         for shard, mine, places in self._visible.group_by_shard(rows):
