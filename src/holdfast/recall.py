@@ -160,7 +160,7 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
         kept, _ = cut_candidates(engine, question, dataclasses.replace(found, pool=pool))
         return rank(engine, question, kept, view)
 
-    return ReadingInputs(engine.reader.judge, rank_hits, engine.settings.score.shares[0])
+    return ReadingInputs(engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0])
 
 
 def _refuse(engine: Engine, query: QueryProfile, pool: Pool) -> str:

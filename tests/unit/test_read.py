@@ -9,7 +9,7 @@ from builders import NOW, later, make_pool, make_unit, opened
 from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
-from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, share_room
+from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
 from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
 from holdfast.ranking.read import HITS, read_together
@@ -42,7 +42,7 @@ def texts(hits):
 
 def reading_of(judge):
     """Return what stages need to read, where hits are ranked by relevance alone."""
-    return ReadingInputs(judge, lambda pool: (pool, pool.rel), 1.0)
+    return ReadingInputs(judge, lambda _question, _turn: 0.0, lambda pool: (pool, pool.rel), 1.0)
 
 
 def staging(pool_units, reading, text=QUESTION):
@@ -53,11 +53,17 @@ def staging(pool_units, reading, text=QUESTION):
     )
 
 
+def judgement(ranks, other_time=0.0, earlier=0.0, nothing=0.0):
+    """Return what a reader says of as many turns as there are ranks."""
+    same = (np.full(len(ranks), share) for share in (0.5, earlier, other_time))
+    return Judgement(np.array(ranks), *same, nothing=nothing)
+
+
 def judging(ranks, other_time=0.0):
     """Return a reader that gives each turn, by its text, a rank."""
 
     def judge(_question, turns):
-        return Judgement(np.array([ranks[turn.text] for turn in turns]), np.full(len(turns), other_time))
+        return judgement([ranks[turn.text] for turn in turns], other_time)
 
     return judge
 
@@ -69,6 +75,27 @@ def test_a_later_turn_about_the_same_is_read_as_what_holds_now():
     judged = open_reader().judge(QUESTION, [Turn("user", text) for text in MOVED])
     assert judged.rank.argmax() == 2
     assert judged.other_time[0] > 0.5 > judged.other_time[2]
+    assert judged.earlier[0] > 0.5 > judged.earlier[2]
+    assert judged.answers.argmax() in (0, 2)
+
+
+def test_where_nothing_answers_the_reader_says_so():
+    turns = [Turn("user", text) for text in MOVED]
+    asked, unknown = (open_reader().judge(text, turns) for text in (QUESTION, "What is my dentist called?"))
+    assert asked.nothing < 0.0 < unknown.nothing
+
+
+def test_a_turn_alone_is_judged_by_what_it_says():
+    near, far = (open_reader().pair(QUESTION, Turn("user", MOVED[place])) for place in (0, 3))
+    assert near > 0.0 > far
+
+
+def test_a_pair_is_the_same_beside_others_and_is_read_once():
+    ran = []
+    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.full((1, 1), len(ran)))
+    first, other, again = (reader.pair("a?", Turn("u", text)) for text in "xyx")
+    assert (first, other, again) == (1.0, 2.0, 1.0)
+    assert [given[0] for given in ran] == ["answer", "answer"]
 
 
 def test_a_reading_does_not_depend_on_the_threads():
@@ -80,7 +107,7 @@ def test_a_reading_does_not_depend_on_the_threads():
 
 def test_the_same_turns_are_read_once():
     ran = []
-    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.zeros((2, 5)))
+    reader = Reader(lambda text: [*text.encode()], lambda *given: ran.append(given) or np.zeros((3, 5)))
     for _ in range(2):
         reader.judge("a?", [Turn("u", "x"), Turn("u", "y")])
     reader.judge("a?", [Turn("u", "y"), Turn("u", "x")])
@@ -96,6 +123,18 @@ def test_what_is_read_fits_the_model_and_every_turn_is_in_it(question, bodies):
     assert len(ids) == len(types) <= 512
     assert [ids[marker] for marker in markers] == [11] * len(bodies)
     assert types == [0] * markers[0] + [1] * (len(ids) - markers[0])
+
+
+@given(
+    st.lists(st.integers(200, 260), max_size=90),
+    st.lists(st.integers(200, 260), max_size=30),
+    st.lists(st.integers(200, 260), max_size=400),
+)
+def test_a_pair_fits_the_model(question, speaker, body):
+    ids, types = join_pair(question, speaker, body, set())
+    assert len(ids) == len(types) <= 256
+    assert ids.count(102) == 2
+    assert types == [0] * (ids.index(102) + 1) + [1] * (len(ids) - ids.index(102) - 1)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1), st.integers(50, 500))
@@ -135,12 +174,19 @@ def test_turns_are_read_in_the_order_of_time():
 
     def judge(_question, turns):
         seen.extend(turn.text for turn in turns)
-        return Judgement(np.array([0.0, 9.0, 0.0]), np.zeros(3))
+        return judgement([0.0, 9.0, 0.0])
 
     pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
     found = read_together(pool, staging(units, reading_of(judge)))
     assert seen == ["b", "c", "a"]
     assert found.sorted().ids == ("c", "a", "b")
+
+
+def test_the_pool_keeps_what_the_reader_says_of_each_turn():
+    units = [make_unit(name, name, event_time=later(days=-day)) for name, day in (("a", 1), ("b", 3), ("c", 2))]
+    pool = make_pool([(unit, 0.5 - place / 10) for place, unit in enumerate(units)])
+    said = read_together(pool, staging(units, reading_of(judging({"a": 1.0, "b": 2.0, "c": 3.0})))).readings
+    assert [(name, turn.rank) for name, turn in said.turns.items()] == [("b", 2.0), ("c", 3.0), ("a", 1.0)]
 
 
 def test_turns_in_the_time_asked_for_stay_above_the_others():
@@ -200,6 +246,16 @@ def test_every_score_composes_with_reading(memory):
     hits = memory.search(QUESTION, user="ana", read="once", explain=True)
     assert [hit.contributions.compose() for hit in hits] == [hit.score for hit in hits]
     assert all(hit.contributions.find("rel with read") for hit in hits)
+
+
+def test_the_trace_has_what_the_reader_says_of_each_turn(memory):
+    found, unread = (memory.search(QUESTION, user="ana", read=read).trace.readings for read in ("once", False))
+    told = memory.assemble(QUESTION, user="ana", read="once").trace.readings
+    ids = {unit.text: unit.id for unit in memory.list(user="ana")}
+    first, last = (found.turns[ids[MOVED[place]]] for place in (0, 2))
+    assert first.earlier > 0.5 > last.earlier
+    assert found.nothing < 0.0
+    assert (unread, told) == (None, found)
 
 
 def test_why_tells_what_was_read(memory):

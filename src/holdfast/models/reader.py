@@ -1,7 +1,8 @@
 """The reader: one model that reads a question with several turns together, in the order of time (C9).
 
 Its input is one sequence: the question, then turn by turn a marker, who speaks and what they say; the longest turns
-are cut. It says of each turn how well it answers what is asked, and whether it is of another time.
+are cut. It says of each turn how well it answers what is asked, whether a later one put it out of date and whether it
+is of another time; and of all of them that none answers. It also reads a turn alone with the question, as a pair.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +22,19 @@ from holdfast.text.words import words
 from holdfast.values import dataclass
 
 Ids = list[int]
+T = TypeVar("T")
+# A run of the model: one of its two outputs, the tokens, their types, and the places that it is wanted of.
+Run = Callable[[str, Ids, Ids, Ids], NDArray[np.float32]]
 
-# Entries of the vocabulary, of which the last two were unused: a sequence begins, a part ends, turns are read
-# together, a turn begins.
-_BEGIN, _END, _TOGETHER, _TURN = 101, 102, 10, 11
-# As it was trained: the whole sequence, the question and a speaker's name have at most so many tokens.
-_LONGEST, _LONGEST_QUESTION, _LONGEST_SPEAKER = 512, 64, 16
-_RANK, _OTHER_TIME = 0, 4  # of the five numbers that the model gives for each marker
+# Entries of the vocabulary, of which the last three were unused: a sequence begins, a part ends, a turn is read
+# alone, turns are read together, a turn begins.
+_BEGIN, _END, _ALONE, _TOGETHER, _TURN = 101, 102, 5, 10, 11
+# As it was trained: a sequence, one of a pair, the question and a speaker's name have at most so many tokens.
+_LONGEST, _LONGEST_PAIR, _LONGEST_QUESTION, _LONGEST_SPEAKER = 512, 256, 64, 16
+# What the five numbers say that the model gives for each marker; that nothing answers it says at the beginning.
+_RANK, _ANSWERS, _EARLIER, _NOTHING, _OTHER_TIME = range(5)
 # A context asks what a search has asked before, and `why` asks both; what is said of a few turns takes little room.
-_KEPT = 64
+_KEPT, _PAIRS_KEPT = 64, 2048
 # Of a longer turn only the beginning is looked through.
 _MOST_TOKENS = 4096
 
@@ -44,42 +50,79 @@ class Turn(NamedTuple):
 class Judgement:
     """What the reader says of turns that it read together.
 
-    `rank` is how well each answers what is asked, among these; `other_time` how likely it is of another time.
+    Of each turn: `rank`, how well it answers what is asked, among these (a logit); `answers`, how likely it answers
+    at all; `earlier`, how likely a later one of these put it out of date; `other_time`, how likely it is of another
+    time than asked. Of all: `nothing`, how far "nothing here answers" stands above them (its logit less the logarithm
+    of the sum of e^rank).
     """
 
     rank: NDArray[np.float64]
+    answers: NDArray[np.float64]
+    earlier: NDArray[np.float64]
     other_time: NDArray[np.float64]
+    nothing: float
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.float32]) -> Judgement:
+        """Read it off the model's numbers, those of the beginning first, then those of each turn."""
+        start, turns = numbers[0].astype(np.float64), numbers[1:].astype(np.float64)
+        rank, chances = turns[:, _RANK], 1.0 / (1.0 + np.exp(-turns))
+        nothing = float(start[_NOTHING] - np.logaddexp.reduce(rank))
+        return cls(rank, chances[:, _ANSWERS], chances[:, _EARLIER], chances[:, _OTHER_TIME], nothing)
 
     def take(self, places: Sequence[int] | NDArray[np.intp]) -> Judgement:
-        """Return what it says of some of the turns, in that order."""
-        return Judgement(self.rank[places], self.other_time[places])
+        """Return it with the turns in another order."""
+        chances = self.answers[places], self.earlier[places], self.other_time[places]
+        return Judgement(self.rank[places], *chances, self.nothing)
 
 
 class Reader:
     """A loaded model. What it says depends on the question and the turns alone; it is kept for the last few of them.
 
-    What is kept are numbers under a checksum of the input, and none of its words (law 16).
+    What is kept are numbers under a checksum of the input, and none of its words (law 16). Every sequence is a run of
+    its own: the scales of int8 are those of a batch (law 11).
     """
 
-    def __init__(self, encode: Callable[[str], Ids], run: Callable[[Ids, Ids, Ids], NDArray[np.float32]]) -> None:
+    def __init__(self, encode: Callable[[str], Ids], run: Run) -> None:
         self._encode, self._run = encode, run
         # A long turn is cut to where it shares other words than these with the question.
         self._plain = {token for word in words("query", "plain") for token in encode(word)}
-        self._known: OrderedDict[bytes, Judgement] = OrderedDict()
+        self._judged: OrderedDict[bytes, Judgement] = OrderedDict()
+        self._paired: OrderedDict[bytes, float] = OrderedDict()
 
     def judge(self, question: str, turns: Sequence[Turn]) -> Judgement:
-        """Read the turns, which come in the order of time."""
+        """Read the turns together, which come in the order of time."""
         said = [(self._encode(f"{turn.speaker}:"), self._encode(turn.text)) for turn in turns]
         ids, types, markers = join(self._encode(question), said, self._plain)
-        key = hashlib.sha256(np.array(ids).tobytes()).digest()
-        found = self._known.get(key)
-        if found is None:
-            numbers = self._run(ids, types, markers).astype(np.float64)
-            found = Judgement(numbers[:, _RANK], 1.0 / (1.0 + np.exp(-numbers[:, _OTHER_TIME])))
-            self._known[key] = found
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        return found
+        numbers = partial(self._run, "joint", ids, types, [0, *markers])
+        return _look_up(self._judged, _KEPT, ids, lambda: Judgement.of(numbers()))
+
+    def pair(self, question: str, turn: Turn) -> float:
+        """Read one turn alone: return the logit that it answers the question."""
+        ids, types = join_pair(
+            self._encode(question), self._encode(f"{turn.speaker}:"), self._encode(turn.text), self._plain
+        )
+        return _look_up(self._paired, _PAIRS_KEPT, ids, lambda: float(self._run("answer", ids, types, [0])[0, 0]))
+
+
+def _look_up(known: OrderedDict[bytes, T], most: int, ids: Ids, run: Callable[[], T]) -> T:
+    """Return what is known of the tokens; else run the model, and keep what it says in place of the oldest."""
+    key = hashlib.sha256(np.array(ids).tobytes()).digest()
+    found = known.get(key)
+    if found is None:
+        found = known[key] = run()
+        while len(known) > most:
+            known.popitem(last=False)
+    return found
+
+
+def join_pair(question: Ids, speaker: Ids, text: Ids, plain: set[int]) -> tuple[Ids, Ids]:
+    """Return the tokens of a question and of one turn, and their types."""
+    question, speaker = question[:_LONGEST_QUESTION], speaker[:_LONGEST_SPEAKER]
+    first = [_BEGIN, _ALONE, *question, _END]
+    room = _LONGEST_PAIR - len(first) - len(speaker) - 1
+    second = [*speaker, *best_window(text, question, room, plain), _END]
+    return first + second, [0] * len(first) + [1] * len(second)
 
 
 def join(question: Ids, turns: Sequence[tuple[Ids, Ids]], plain: set[int]) -> tuple[Ids, Ids, Ids]:
@@ -135,10 +178,10 @@ def load_reader(folder: Path, vocabulary: Path, threads: int) -> Reader:
     session = open_session(folder / MODEL, ReaderError, threads)
     tokenizer = open_tokenizer(vocabulary / TOKENIZER, _MOST_TOKENS, "read.hits", ReaderError)
 
-    def run(ids: Ids, types: Ids, markers: Ids) -> NDArray[np.float32]:
+    def run(output: str, ids: Ids, types: Ids, markers: Ids) -> NDArray[np.float32]:
         given = {"input_ids": ids, "token_type_ids": types, "attention_mask": [1] * len(ids), "markers": markers}
         try:
-            [found] = session.run(["joint"], {name: np.array([values], np.int64) for name, values in given.items()})
+            [found] = session.run([output], {name: np.array([values], np.int64) for name, values in given.items()})
         except RUNTIME_ERRORS as error:
             raise ReaderError(f"the reader fails on {len(ids)} tokens: {reason(error)}") from error
         numbers: NDArray[np.float32] = found[0]

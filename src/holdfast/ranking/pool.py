@@ -18,7 +18,7 @@ from holdfast.kernels import Bools, Floats, Rows
 from holdfast.kernels.vectors import order_rows
 from holdfast.models.reader import Judgement, Turn
 from holdfast.settings import StageSettings
-from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, StrategyScores, Unit
+from holdfast.types import Adjustment, Candidate, Cut, CutRows, QueryProfile, Readings, StrategyScores, Unit
 from holdfast.values import dataclass
 
 # What prefers units of the time asked for, or those nearest to it.
@@ -95,7 +95,7 @@ class Pool:
     what the store knows of each unit (`ColumnName`), and `asks`: whether it only asks, and so answers nothing.
     `first` is the fused score before any stage. `merged` are the ids of copies that were folded into a row, best
     first, and `folded` what each of them scored. `replaced` has the turns that a later one seems to take the place
-    of, each with that one.
+    of, each with that one. `readings` is what the reader says of those that it read together.
     """
 
     ids: tuple[str, ...]
@@ -110,6 +110,7 @@ class Pool:
     folded: Mapping[str, float] = dataclasses.field(default_factory=dict)
     effects: tuple[StageEffect, ...] = ()
     replaced: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    readings: Readings | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -281,10 +282,12 @@ def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | s
 class ReadingInputs:
     """What reading together works with: the reader, and the hits as they would be ranked with their scores.
 
+    `judge` reads turns together, `pair` one alone.
     `alpha` is the share of relevance in such a score.
     """
 
     judge: Callable[[str, Sequence[Turn]], Judgement]
+    pair: Callable[[str, Turn], float]
     rank: Callable[[Pool], tuple[Pool, Floats]]
     alpha: float
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 
 from holdfast.kernels import Floats, Rows
 from holdfast.models.reader import Judgement, Turn
 from holdfast.ranking.pool import TIME_STAGES, Pool, ReadingInputs, StageEffect, StageInputs
 from holdfast.text.questions import is_request
+from holdfast.types import Readings, TurnReading
 
 # Ten find less among the first ten hits; of fourteen each is cut shorter, and first hits fall on two of four sets.
 HITS = 12
@@ -39,10 +43,18 @@ def read_together(pool: Pool, staging: StageInputs) -> Pool:
     said = {place: units[hits.ids[place]] for place in places.tolist()}
     by_time = sorted(said, key=lambda place: said[place].moment)
     turns = [Turn(said[place].speaker or said[place].author, said[place].text) for place in by_time]
-    judged = reading.judge(query.text, turns).take(np.argsort(by_time))
+    in_time = reading.judge(query.text, turns)
+    pool = dataclasses.replace(pool, readings=_keep([hits.ids[place] for place in by_time], in_time))
+    judged = in_time.take(np.argsort(by_time))
     row_of = {unit_id: row for row, unit_id in enumerate(pool.ids)}
     rows = np.array([row_of[hits.ids[place]] for place in said], dtype=np.intp)
     return pool.apply(_share_out(pool, rows, scores[places], judged, reading))
+
+
+def _keep(ids: Sequence[str], judged: Judgement) -> Readings:
+    columns = (judged.rank, judged.answers, judged.earlier, judged.other_time)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return Readings({one: TurnReading(*row) for one, row in zip(ids, rows, strict=True)}, judged.nothing)
 
 
 def _share_out(pool: Pool, rows: Rows, scores: Floats, judged: Judgement, reading: ReadingInputs) -> StageEffect:

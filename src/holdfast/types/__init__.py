@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.types.outcomes import *
+from holdfast.types.ranked import *
 from holdfast.types.results import *
 from holdfast.types.sources import *
 from holdfast.types.units import *
@@ -15,10 +16,10 @@ __all__ = [
     "Document", "Draft", "DroppedCandidate", "Erasure", "ExportReport", "Fact", "FactTable", "Field", "Filter",
     "Gate", "Hit", "ImportReport", "Indicator", "Junction", "Kind", "KnownFact", "Lineage", "MediaType", "Mention",
     "NameCount", "Op", "Origin", "Piece", "PieceKind", "ProjectedCandidate", "Projection", "ProjectionQuery",
-    "ProjectionStep", "QueryProfile", "Record", "RetrievalResult", "Role", "Rung", "Scope", "SearchResult",
-    "Section", "SkippedEntry", "Source", "SourceLimits", "SourceUnit", "Span", "Stance", "Stats", "Status",
-    "StepDrop", "StoredUnit", "StoredVector", "StrategyCandidate", "StrategyExplanation", "StrategyRank",
-    "StrategyScores", "Summarised", "SummaryMethod", "SupersededSpan", "Surroundings", "Trace", "Trivial", "Unit",
-    "View", "Why", "WriteResult", "combine", "digest", "from_iso", "is_piece",
+    "ProjectionStep", "QueryProfile", "Readings", "Record", "RetrievalResult", "Role", "Rung", "Scope",
+    "SearchResult", "Section", "SkippedEntry", "Source", "SourceLimits", "SourceUnit", "Span", "Stance", "Stats",
+    "Status", "StepDrop", "StoredUnit", "StoredVector", "StrategyCandidate", "StrategyExplanation", "StrategyRank",
+    "StrategyScores", "Summarised", "SummaryMethod", "SupersededSpan", "Surroundings", "Trace", "Trivial",
+    "TurnReading", "Unit", "View", "Why", "WriteResult", "combine", "digest", "from_iso", "is_piece",
     "iso", "piece_id",
 ]  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, Floats
+from holdfast.types.ranked import Candidate, RankedCandidate, Readings
 from holdfast.types.units import JSON, QueryProfile, Unit, iso
 from holdfast.values import dataclass
 
@@ -259,39 +260,6 @@ class RetrievalResult:
         return tuple(StrategyCandidate(unit_id, raw, min(raw / self.scale, 1.0)) for unit_id, raw in rows)
 
 
-class Adjustment(NamedTuple):
-    """What one stage of the default recipe did to a relevance: rel' = (1 - weight)·rel + weight·signal.
-
-    `because` says in an explanation what the signal is.
-    """
-
-    stage: str
-    weight: float
-    signal: float
-    because: str = "signal"
-
-
-class Mention(NamedTuple):
-    """A link that was found (C12): the parent names what the target is called, or both name the same thing."""
-
-    parent: str
-    target: str
-    name: str
-    called: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One row of a pool (C6): what fusion and stages made of a unit; `merged_ids` are copies folded into it."""
-
-    unit_id: str
-    fused: float
-    rel: float
-    claims: Mapping[str, float]
-    merged_ids: tuple[str, ...] = ()
-    adjustments: tuple[Adjustment, ...] = ()
-
-
 Cut = Literal["min_score", "gap", "max", "turns", "summary", "session"]
 
 
@@ -349,14 +317,6 @@ class Hit:
 _LATE = "the search ran out of time, so that units may be missing; raise retrieval.timeout_ms"
 
 
-class RankedCandidate(Protocol):
-    """A pool after all stages: its rows one by one, best first."""
-
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Return every row."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """What every stage of one recall decided. `explain`, `why` and the harness only read it."""
@@ -386,6 +346,11 @@ class Trace:
     def candidates(self) -> tuple[Candidate, ...]:
         """Return everything that was considered, best first, before the cuts; nothing when it came over HTTP."""
         return () if self.pool is None else self.pool.candidates()
+
+    @property
+    def readings(self) -> Readings | None:
+        """Return what was read together, if anything was; nothing when it came over HTTP."""
+        return None if self.pool is None else self.pool.readings
 
     @property
     def dropped(self) -> tuple[DroppedCandidate, ...]:
