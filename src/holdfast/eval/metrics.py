@@ -83,15 +83,15 @@ def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> MetricVal
 def context_metrics(prompt: Prompt, question: GoldQuestion, name: str) -> MetricValues:
     """Return what a prompt costs, and whether it holds the newest turn of what changed whole, and so that it tells.
 
-    `current_in` holds wherever that stands: older turns beside it have their dates. `currency` holds if every
-    older one is absent, stands behind it, or is called earlier.
+    `current_in` holds wherever that stands: older turns beside it have their dates. `currency` holds if it is not
+    called earlier, and every older one is absent, stands behind it, or is.
     """
     values = {f"tokens@{name}": float(prompt.tokens)}
     if question.current and question.earlier:
         values[f"current_in@{name}"] = float(not question.current.isdisjoint(prompt.whole))
-        held = [one for one in prompt.order if one not in prompt.earlier or one in question.current]
-        clear = bool(question.current & prompt.whole) and _is_above(held, question.current, question.earlier)
-        values[f"currency@{name}"] = float(clear)
+        telling = [item for item in prompt.order if item not in prompt.earlier]
+        told = question.current & prompt.whole
+        values[f"currency@{name}"] = float(_is_above(telling, told, question.current | question.earlier))
     return values
 
 
