@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -45,22 +44,21 @@ _words_in = UnitCache(
 def prefer_newest(pool: Pool, staging: StageInputs) -> Pool:
     """Let the newest of several rows stand first that have the same words but for a value; not if then is asked for.
 
-    They share out the relevance that they have among them: nothing else moves. A value that holds a word of the
-    question is none: "what is in box 2?" is not about box 3. This needs no words of change and no reader.
+    They share out the relevance that they have among them, a little apart, as a wider scope of the older one counts
+    too. A value that holds a word of the question is none: "what is in box 2?" is not about box 3. This needs no
+    words of change and no reader.
     """
     if not staging.settings.newest or staging.query.stance == "then" or asks_for_past(pool, staging.query):
         return pool
     pool = pool.sorted()
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
     for same in _find_same(pool, staging):
-        order = sorted(same, key=lambda one: one.unit.event_time, reverse=True)
-        for place, one in zip(same, order, strict=True):
-            if place.row != one.row:
-                weights[one.row], signals[one.row] = staging.settings.newest, pool.rel[place.row]
-                because[one.row] = f"rel of {pool.ids[place.row]}, which has the same words but for a value"
-        for newer, older in pairwise(order):
-            if newer.row > older.row and weights[newer.row]:
-                signals[newer.row] = min(signals[newer.row] + margin_above(pool, older.row, newer.row), 1.0)
+        above, reached = -1, float(pool.rel[same[0].row])
+        for place, one in zip(same, sorted(same, key=lambda one: one.unit.event_time, reverse=True), strict=True):
+            if above >= 0:
+                reached = max(min(float(pool.rel[place.row]), reached - margin_above(pool, one.row, above)), 0.0)
+            weights[one.row], signals[one.row], above = staging.settings.newest, reached, one.row
+            because[one.row] = f"rel of {pool.ids[place.row]}, which has the same words but for a value"
     return pool.apply(StageEffect("newest", weights, signals, tuple(because)))
 
 
