@@ -92,5 +92,7 @@ def have_same_words(one: Sequence[str], other: Sequence[str], asked: frozenset[s
     values = one[start : len(one) - end], other[start : len(other) - end]
     if start < _OPENING or start + end < _COMMON * longer or not all(0 < len(v) <= _LONGEST_VALUE for v in values):
         return False
+    if not {*values[0]}.isdisjoint(values[1]):  # they differ in two places, one of which says what it is about
+        return False
     common = {*terms(" ".join(one[:start])), *terms(" ".join(one[len(one) - end :]))}
     return len(common) >= _LEAST_TERMS and asked.isdisjoint(terms(" ".join((*values[0], *values[1]))))
