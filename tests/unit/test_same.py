@@ -2,12 +2,12 @@
 
 import pytest
 
-from builders import NOW, later, opened
+from builders import later, opened
 from holdfast import Settings
 from holdfast.ranking.same import have_same_words
 from holdfast.testing.contracts import HashEmbedder
 
-OLD, NEW = "The wifi code is kiwi-harbor-81.", "The wifi code is plum-anchor-17."
+OLD, NEW = "The wifi code is kiwi.", "The wifi code is plum-anchor-17."
 TURNS = (OLD, "The garden gate squeaks in the rain.", NEW, "Nora repaired the old radio.")
 
 
