@@ -230,11 +230,10 @@ def _place_groups(projection: Sequence[RecalledUnit]) -> dict[str, int]:
     Of these the newest comes first: two that tell different things stand as what holds, and what held before.
     """
     places: dict[str, int] = {}
+    last: dict[str, _Moment] = {}
     for rank, recalled in enumerate(projection):
         places.setdefault(recalled.group, rank)
-    last: dict[str, _Moment] = {}
-    for recalled in projection:
-        if recalled.read:
+        if recalled.read and recalled.group:
             last[recalled.group] = max(last.get(recalled.group, _moment(recalled.unit)), _moment(recalled.unit))
     newest = sorted(last, key=lambda group: last[group], reverse=True)
     return places | dict(zip(newest, sorted(places[group] for group in newest), strict=True))
