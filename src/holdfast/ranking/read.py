@@ -63,7 +63,7 @@ def find_outdated(
     A turn that does not answer when it is read alone is about something else, however old it looks beside the others.
     Which later one it was is not known: that of the best rank is the current turn in four of five only.
     """
-    if pool.readings is None or query.stance != "now" or asks_for_past(pool, query):
+    if pool.readings is None or not len(pool) or query.stance != "now" or asks_for_past(pool, query):
         return pool
     said = pool.readings.turns
     likely = [

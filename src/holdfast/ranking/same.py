@@ -48,7 +48,8 @@ def prefer_newest(pool: Pool, staging: StageInputs) -> Pool:
     too. A value that holds a word of the question is none: "what is in box 2?" is not about box 3. This needs no
     words of change and no reader.
     """
-    if not staging.settings.newest or staging.query.stance == "then" or asks_for_past(pool, staging.query):
+    query = staging.query
+    if not staging.settings.newest or not len(pool) or query.stance == "then" or asks_for_past(pool, query):
         return pool
     pool = pool.sorted()
     weights, signals, because = np.zeros(len(pool)), np.zeros(len(pool)), ["signal"] * len(pool)
