@@ -25,6 +25,7 @@ from holdfast.errors import ClosedStoreError, DamagedStoreError, StoreError
 from holdfast.kernels import Floats
 from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.pool import Pool, ReadingInputs
+from holdfast.ranking.read import find_outdated
 from holdfast.ranking.score import (
     LIMITS,
     Scoring,
@@ -56,7 +57,7 @@ from holdfast.types import (
     Unit,
     View,
 )
-from holdfast.types.contexts import Context, RecalledUnit
+from holdfast.types.contexts import Context, RecalledUnit, Replaced
 from holdfast.values import dataclass
 
 # A month: what is of a shorter time is likely meant by who asks for it.
@@ -107,7 +108,9 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         settings, lenient = _loosen(settings, question)
         shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
-        rest = dataclasses.replace(found, pool=shown.without(found.pool, reading))
+        rest = dataclasses.replace(
+            found, pool=_read_alone(engine, query, shown.without(found.pool, reading), reading)
+        )
         kept, cuts = cut_candidates(engine, lenient, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = limit_candidates(
@@ -116,7 +119,7 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         spare = recover_anchored(engine, question, query, found, entering, shown, reading)
         asked, prospects = load_candidates(engine, question, query, entering, spare, shown, reading)
         projection = project(asked, prospects, settings, lead=lead.unit.id if lead else None)
-        recalled = _recalled_units(engine, projection, found.pool.replaced, _late(engine, question, kept))
+        recalled = _recalled_units(engine, projection, rest.pool, _late(engine, question, kept))
         overlap = term_overlap(query.terms, TOKENIZERS[settings.analysis.tokenizer])
         context = _pack(plan, recalled, overlap, shown, reading, state)
         trace = dataclasses.replace(_trace(question, query, rest, view, cuts, state), projection=projection)
@@ -139,18 +142,29 @@ def _late(engine: Engine, question: Question, kept: Pool) -> frozenset[str]:
     return frozenset(kept.ids).difference(near.ids)
 
 
-def _recalled_units(
-    engine: Engine, projection: Projection, replaced: Mapping[str, str], late: Collection[str]
-) -> list[RecalledUnit]:
+def _read_alone(engine: Engine, query: QueryProfile, pool: Pool, reading: Reading) -> Pool:
+    """Return the pool with the turns that reading is sure are out of date; only a context has remarks."""
+    if engine.reader is None or pool.readings is None:
+        return pool
+    return find_outdated(pool, query, reading.units([*pool.readings.turns]), engine.reader.pair)
+
+
+def _recalled_units(engine: Engine, projection: Projection, pool: Pool, late: Collection[str]) -> list[RecalledUnit]:
     """Return the items of a projection, each with its group, and with the day of what seems to have replaced it."""
-    units = [item.unit for item in projection.items]
-    groups = group_units(units, replaced) if engine.settings.assembly.packing != "prefix" else {}
+    units, groups, read = [item.unit for item in projection.items], dict[str, str](), frozenset[str]()
+    if engine.settings.assembly.packing != "prefix":
+        read = frozenset(pool.readings.turns if pool.readings is not None else ())
+        groups = group_units(units, pool.replaced if not read else {})  # newest first, two need no common group
     days = {unit.id: unit.event_time for unit in units}
+    when: dict[str, Replaced] = dict.fromkeys(pool.outdated, "later")
+    when |= {older: days[newer] for older, newer in pool.replaced.items() if newer in days}
     late = {*late}.difference(one.unit.id for one in projection.chosen)
     return [
-        RecalledUnit(unit, item.score, days.get(replaced.get(unit.id, "")), groups.get(unit.id, ""), unit.id in late)
+        RecalledUnit(
+            unit, item.score, when.get(unit.id), groups.get(unit.id, ""), unit.id in late, unit.id in read
+        )
         for unit, item in zip(units, projection.items, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def _pack(

@@ -141,12 +141,13 @@ BUDGETS = st.one_of(st.integers(0, 60), st.integers(60, 400), st.integers(400, 3
 
 
 @st.composite
-def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3, groups=("",)):
+def cases(draw, counters=tuple(COUNTERS), settings=SETTINGS, most_standing=3, groups=("",), read=False):
     session = draw(units("t", st.just("now"), 8))
     others = draw(units("r", st.sampled_from([None, "now", "s1", "s2"]), 8))
     mixed = draw(st.permutations([*others, *session[:2], *others[:1]]))
     projection = [
-        RecalledUnit(unit, 1.0 - index / 100, group=draw(st.sampled_from(groups))) for index, unit in enumerate(mixed)
+        RecalledUnit(unit, 1.0 - index / 100, group=draw(st.sampled_from(groups)), read=read and draw(st.booleans()))
+        for index, unit in enumerate(mixed)
     ]
     told = [*draw(units("i", st.sampled_from([None, "now", "s1"]), most_standing)), *session[:1], *others[:1]]
     standing = [
@@ -172,6 +173,7 @@ def moment(unit):
 
 
 GROUPED = cases(groups=("", "g", "h"))
+READ = cases(groups=("", "g", "h", "i"), read=True)
 
 
 def score(sentence):
@@ -345,6 +347,21 @@ def test_a_group_stands_together_by_time_where_its_best_would_stand(case):
         units.setdefault(one.group or str(rank), rank)
     places = [(units[ranks[one][0]], ranks[one][1]) for one in shown(context, "projection")]
     assert places == sorted(places)
+
+
+@given(READ)
+def test_groups_that_were_read_share_out_their_places_the_newest_first(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    group_of = {one.unit.id: one.group for one in reversed(projection)}
+    newest = {}
+    for one in projection:
+        if one.read and one.group:
+            newest[one.group] = max(newest.get(one.group, moment(one.unit)), moment(one.unit))
+    order = dict.fromkeys(group_of[one] for one in shown(context, "projection"))
+    ages = [newest[group] for group in order if group in newest]
+    assert ages == sorted(ages, reverse=True)
 
 
 @given(GROUPED, st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 8))

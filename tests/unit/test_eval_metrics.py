@@ -79,10 +79,27 @@ def test_what_only_looks_like_a_change_is_measured_apart():
 
 @pytest.mark.parametrize(("whole", "kept"), [(["old", "new"], 1.0), (["new"], 1.0), (["old"], 0.0), ([], 0.0)])
 def test_a_prompt_costs_tokens_and_holds_the_newest_turn_of_what_changed(whole, kept):
-    prompt = Prompt("", frozenset(whole), 7)
+    prompt = Prompt("", frozenset(whole), 7, ("new", "old"))
     changed_fact = context_metrics(prompt, changed(earlier=frozenset({"old"})), "500")
-    assert changed_fact == {"tokens@500": 7.0, "current_in@500": kept}
+    assert changed_fact == {"tokens@500": 7.0, "current_in@500": kept, "currency@500": kept}
     assert context_metrics(prompt, changed(decoys=frozenset({"joke"})), "2k") == {"tokens@2k": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("order", "called_earlier", "clear"),
+    [
+        (["new"], [], 1.0),
+        (["new", "old"], [], 1.0),
+        (["old", "new"], [], 0.0),
+        (["old", "new"], ["old"], 1.0),
+        (["older", "old", "new"], ["old"], 0.0),
+        (["old"], ["old"], 0.0),
+    ],
+)
+def test_a_prompt_is_clear_where_every_older_turn_is_absent_behind_or_called_earlier(order, called_earlier, clear):
+    prompt = Prompt("", frozenset(order), 7, tuple(order), frozenset(called_earlier))
+    question = changed(earlier=frozenset({"old", "older"}))
+    assert context_metrics(prompt, question, "500")["currency@500"] == clear
 
 
 def test_grades_gain_exponentially():

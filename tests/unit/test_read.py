@@ -1,6 +1,6 @@
 """Reading the first hits together: the reader's input, the stage, the verbs, and what is left alone."""
 
-import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +14,10 @@ from holdfast.models import open_reader
 from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
 from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
-from holdfast.ranking.read import RECIPES, TOGETHER, read_together
+from holdfast.ranking.read import RECIPES, TOGETHER, find_outdated, read_together
 from holdfast.settings import StageSettings
 from holdfast.text.questions import is_request
-from holdfast.types import QueryProfile
+from holdfast.types import QueryProfile, Readings, TurnReading
 from holdfast.why import parts_of
 
 MOVED = (
@@ -27,6 +27,10 @@ MOVED = (
     "I had pasta with Ines.",
 )
 QUESTION = "Where do I live?"
+
+
+# Nothing is superseded or marked by its words.
+NO_RULES = Settings.load({"stages.current": 0.0, "changes.detect": False}, environ={})
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +227,7 @@ def test_what_is_out_of_date_gains_nothing_by_its_own_words(said):
 
     def judge(_question, turns):
         shares = np.array([1.0 if turn.text == "b" else 0.0 for turn in turns])
-        return dataclasses.replace(judgement([0.0, 0.0]), **{said: shares})
+        return replace(judgement([0.0, 0.0]), **{said: shares})
 
     def pair(_question, turn):
         return 9.0 if turn.text == "b" else 0.0
@@ -297,6 +301,31 @@ def test_requests_are_told_from_questions(text, expected):
     assert is_request(text) is expected
 
 
+# -------------------------------------------------------------------------------- what was put out of date
+
+
+def find_marked(stance="now", logit=5.0, earlier=0.95, **unit):
+    """Return which of two turns are found to be out of date, where the reader says so of the first."""
+    old, new = make_unit("old", text="flat in Utrecht", **unit), make_unit("new", text="flat in Rotterdam")
+    turns = {"old": TurnReading(-2.0, 0.1, earlier, 0.9), "new": TurnReading(3.0, 0.9, 0.1, 0.1)}
+    pool = replace(make_pool([(old, 0.6), (new, 0.5)]), readings=Readings(turns, -3.0))
+    query = QueryProfile(text=QUESTION, terms=(), stance=stance)
+    return find_outdated(pool, query, {"old": old, "new": new}, lambda _question, _turn: logit)
+
+
+def test_a_turn_is_out_of_date_where_both_readings_are_sure():
+    found = find_marked()
+    assert found.outdated == {"old"}
+    assert (found.readings.turns["old"].alone, found.readings.turns["new"].alone) == (5.0, None)
+
+
+@pytest.mark.parametrize(
+    "unsure", [{"earlier": 0.85}, {"logit": 3.9}, {"stance": "then"}, {"overruled": ("earlier",)}], ids=str
+)
+def test_what_is_not_sure_or_not_asked_or_overruled_is_not_called_out_of_date(unsure):
+    assert not find_marked(**unsure).outdated
+
+
 # ---------------------------------------------------------------------------------------------- the verbs
 
 
@@ -321,7 +350,27 @@ def test_the_trace_has_what_the_reader_says_of_each_turn(memory):
     first, last = (found.turns[ids[MOVED[place]]] for place in (0, 2))
     assert first.earlier > 0.5 > last.earlier
     assert found.nothing < 0.0
-    assert (unread, told) == (None, found)
+    assert unread is None
+    assert {one: replace(turn, alone=None) for one, turn in told.turns.items()} == found.turns
+
+
+def test_a_context_calls_what_was_put_out_of_date_earlier_and_shows_the_newest_first():
+    said = (
+        "I drink five coffees a day, ask anyone.",
+        "The ferry was late.",
+        "Down to one coffee a day since the summer, and I sleep again.",
+    )
+    question = "How many coffees do I drink a day?"
+    with Memory.open(":memory:", now=lambda: NOW, settings=NO_RULES) as memory:
+        for number, text in enumerate(said):
+            message = {"role": "user", "content": text, "at": later(days=number - 30)}
+            memory.remember(message, user="ana", session=f"s{number}")
+        read, unread = (memory.assemble(question, user="ana", read=read, budget=2_000) for read in ("once", False))
+        assert f"user (earlier): {said[0]}" in read.text
+        assert "(earlier" not in unread.text
+        shown = [item.text for item in read.section("projection").items if item.score is not None]
+        assert shown.index(said[2]) < shown.index(said[0])
+        assert [item.text for item in read.items if item.earlier] == [said[0]]
 
 
 def test_wide_reads_every_turn_alone(memory):

@@ -1,7 +1,8 @@
 """What of a ranked list goes into the room that a plan leaves (C16).
 
 Rank decides who gets room, groups decide where it stands: what concerns the same thing stands together, in the order
-of time, and groups stand in the order of their best. A small memory goes in whole.
+of time. Groups stand in the order of their best, and those of turns that were read share out their places, the newest
+first. A small memory goes in whole.
 
 `prefix` stops at the first item that does not fit, `skip` goes on behind it, `excerpt` shows its best sentences.
 A counter may be anything that turns a text into a whole number, so that no sum of parts says what a text costs.
@@ -116,9 +117,9 @@ class _Packer:
     def fill(self, projection: Sequence[RecalledUnit], whole: Collection[str] = ()) -> Context:
         """Put in what fits; the units `whole` go before all others but the first."""
         plan, known, fresh = self.plan, set(self.plan.shown_ids), list[_PackedItem]()
-        groups: dict[str, int] = {}
+        groups = _place_groups(projection)
         for rank, recalled in enumerate(projection):
-            group = groups.setdefault(recalled.group, rank) if recalled.group else rank
+            group = groups[recalled.group] if recalled.group else rank
             quoted = Quote.whole(recalled.unit, self.zone, recalled.replaced)
             entry = _PackedItem(quoted, recalled.score, (group, _moment(recalled.unit)), recalled.late)
             if recalled.unit.id in known:
@@ -231,6 +232,21 @@ class _Packer:
 
     def _is_near(self, cost: int) -> bool:
         return cost <= self.budget - self.used + _LOCAL_ERROR
+
+
+def _place_groups(projection: Sequence[RecalledUnit]) -> dict[str, int]:
+    """Return where each group stands: at the place of its best; those with turns that were read share their places.
+
+    Of these the newest comes first: two that tell different things stand as what holds, and what held before.
+    """
+    places: dict[str, int] = {}
+    last: dict[str, _Moment] = {}
+    for rank, recalled in enumerate(projection):
+        places.setdefault(recalled.group, rank)
+        if recalled.read and recalled.group:
+            last[recalled.group] = max(last.get(recalled.group, _moment(recalled.unit)), _moment(recalled.unit))
+    newest = sorted(last, key=lambda group: last[group], reverse=True)
+    return places | dict(zip(newest, sorted(places[group] for group in newest), strict=True))
 
 
 def _placed(entries: Sequence[_PackedItem]) -> list[_PackedItem]:

@@ -148,12 +148,15 @@ class Ranking:
 class Prompt:
     """What a system would put into a prompt: the text, and the messages that stand in it whole.
 
-    `tokens` is what the text costs by the system's own count.
+    `tokens` is what the text costs by the system's own count. `order` are the messages of which anything stands in
+    it, as the text has them, and `earlier` those that it calls out of date.
     """
 
     text: str
     whole: frozenset[str]
     tokens: int = 0
+    order: tuple[str, ...] = ()
+    earlier: frozenset[str] = frozenset()
 
 
 def find_current(question: GoldQuestion, messages: Sequence[DatasetMessage]) -> GoldQuestion:

@@ -81,13 +81,17 @@ def currency_metrics(ranked: Sequence[str], question: GoldQuestion) -> MetricVal
 
 
 def context_metrics(prompt: Prompt, question: GoldQuestion, name: str) -> MetricValues:
-    """Return what a prompt costs, and whether it holds the newest turn of what changed whole.
+    """Return what a prompt costs, and whether it holds the newest turn of what changed whole, and so that it tells.
 
-    Wherever that stands: older turns beside it have their dates.
+    `current_in` holds wherever that stands: older turns beside it have their dates. `currency` holds if it is not
+    called earlier, and every older one is absent, stands behind it, or is.
     """
     values = {f"tokens@{name}": float(prompt.tokens)}
     if question.current and question.earlier:
         values[f"current_in@{name}"] = float(not question.current.isdisjoint(prompt.whole))
+        telling = [item for item in prompt.order if item not in prompt.earlier]
+        told = question.current & prompt.whole
+        values[f"currency@{name}"] = float(_is_above(telling, told, question.current | question.earlier))
     return values
 
 

@@ -38,7 +38,7 @@ HEADLINES = (
     "recall@10", "recall_all@10", "survival@2k", "ndcg@10", "recall_all@5", "hit@1", "session_hit@1", "recall@5",
     "refused_strangers", "kept", "mrr", "session_recall_all@5", "survival@1k", "survival@4k", "survival@8k",
     "lost_by_growing", "ever_lost_by_growing", "currency", "current_first", "lookalike_current_first",
-    "current_in@500", "current_in@2k", "current_in@8k", "tokens@2k", "tokens@8k",
+    "current_in@500", "currency@500", "current_in@2k", "current_in@8k", "tokens@500", "tokens@2k", "tokens@8k",
 )  # fmt: skip
 _ABLATED = (
     "recall@10", "recall_all@10", "ndcg@10", "survival@2k", "refused_strangers", "currency", "current_first",

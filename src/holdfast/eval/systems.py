@@ -102,12 +102,11 @@ class ProductReader:
                 question.as_given, user=_OWNER, profile=self.profile, budget=budget, reference_time=question.at,
                 track_access=False, strict=True,
             )  # fmt: skip
-            whole = frozenset(
-                self.message_of[item.id]
-                for item in context.items
-                if item.kind == "whole" and item.id in self.message_of
-            )
-            found[budget] = Prompt(context.text, whole, context.tokens)
+            shown = [(self.message_of[item.id], item) for item in context.items if item.id in self.message_of]
+            whole = frozenset(name for name, item in shown if item.kind == "whole")
+            earlier = frozenset(name for name, item in shown if item.earlier)
+            order = tuple(name for name, _ in shown)
+            found[budget] = Prompt(context.text, whole, context.tokens, order, earlier)
         return found
 
     def _catch_up(self, question: GoldQuestion) -> None:
@@ -245,7 +244,8 @@ class _BaselineReader:
         for budget in budgets:
             plan = plan_tail(ContextRequest(budget, estimate, AssemblySettings(packing="skip")))
             context = fill(plan, ranked)
-            found[budget] = Prompt(context.text, frozenset(item.id for item in context.items), context.tokens)
+            order = tuple(item.id for item in context.items)
+            found[budget] = Prompt(context.text, frozenset(order), context.tokens, order)
         return found
 
 

@@ -54,7 +54,7 @@ def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
     needs more of them. What the assistant replies to the user is no news.
     """
     settings, query = staging.settings, staging.query
-    if not settings.current or query.stance != "now" or not len(pool) or _asks_for_past(pool, query):
+    if not settings.current or query.stance != "now" or not len(pool) or asks_for_past(pool, query):
         return pool
     pool = pool.sorted()
     telling = np.flatnonzero(~pool.columns["asks"])
@@ -70,7 +70,7 @@ def prefer_current(pool: Pool, staging: StageInputs) -> Pool:
     return dataclasses.replace(moved, replaced=replaced)
 
 
-def _asks_for_past(pool: Pool, query: QueryProfile) -> bool:
+def asks_for_past(pool: Pool, query: QueryProfile) -> bool:
     """Return whether a question names a time that was over when the last of the rows was said."""
     return (
         query.time_range is not None and (query.time_range[1] - _EPOCH) // _MICROSECOND <= pool.columns["ends"].max()
@@ -142,13 +142,14 @@ def _find_replaced(pool: Pool, staging: StageInputs) -> dict[int, tuple[int, flo
             if older >= newer or not signs.is_later(older, newer):
                 continue
             if (count := signs.count(older, newer)) >= _SIGNS:
-                signal = rels[older] + _margin(pool, older, newer) + _KEPT_ORDER * rels[newer]
+                signal = rels[older] + margin_above(pool, older, newer) + _KEPT_ORDER * rels[newer]
                 found[newer] = (older, min(signal, 1.0), count >= _SIGNS + _SURE)
                 break
     return found
 
 
-def _margin(pool: Pool, older: int, newer: int) -> float:
+def margin_above(pool: Pool, older: int, newer: int) -> float:
+    """Return how far a row has to stand above an earlier one: a wider scope counts in the score."""
     scopes = pool.columns["scope"]
     return _ABOVE_PROMOTED if scopes[older] == "user" != scopes[newer] else _ABOVE
 

@@ -95,7 +95,8 @@ class Pool:
     what the store knows of each unit (`ColumnName`), and `asks`: whether it only asks, and so answers nothing.
     `first` is the fused score before any stage. `merged` are the ids of copies that were folded into a row, best
     first, and `folded` what each of them scored. `replaced` has the turns that a later one seems to take the place
-    of, each with that one. `readings` is what the reader says of those that it read together.
+    of, each with that one, and `outdated` those that some later one put out of date. `readings` is what the reader
+    says of those that it read together.
     """
 
     ids: tuple[str, ...]
@@ -111,6 +112,7 @@ class Pool:
     effects: tuple[StageEffect, ...] = ()
     replaced: Mapping[str, str] = dataclasses.field(default_factory=dict)
     readings: Readings | None = None
+    outdated: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.ids)

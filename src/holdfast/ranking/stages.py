@@ -20,6 +20,7 @@ from holdfast.kernels.vectors import order_rows
 from holdfast.ranking.current import prefer_current
 from holdfast.ranking.pool import Pool, Stage, StageEffect, StageInputs, UnitCache
 from holdfast.ranking.read import read_together
+from holdfast.ranking.same import prefer_newest
 from holdfast.settings import StageSettings
 from holdfast.text.names import entities, folded_words, phrases, titles
 from holdfast.text.questions import asks_beside, opening
@@ -456,7 +457,7 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 STAGES: tuple[Stage, ...] = (
     smooth_neighbours, share_session, *PREFERENCES, raise_openings, link_mentions,
-    prefer_latest_session, prefer_current, lower_questions, diversify, read_together,
+    prefer_latest_session, prefer_current, prefer_newest, lower_questions, diversify, read_together,
 )  # fmt: skip
 
 

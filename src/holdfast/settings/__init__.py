@@ -192,6 +192,7 @@ class StageSettings:
     link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
     thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with", internal=True)
     current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
+    newest: float = share(1.0, "the same, from one with the same words but for a value", internal=True)
     questions: float = share(0.95, "what a turn that only asks loses of its rel above the cuts", internal=True)
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
     same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
@@ -497,7 +498,7 @@ class Settings:
             refusal=RefusalSettings(enabled=False),
             stages=StageSettings(
                 names_leave=False, perspective=0.0, smoothing=0.0, time_range=0.0, identifiers=0.0, mentions=0.0,
-                shared_names=0.0, thread=0.0, current=0.0, questions=0.0, diversity=0.0, told_years=0.0,
+                shared_names=0.0, thread=0.0, current=0.0, newest=0.0, questions=0.0, diversity=0.0, told_years=0.0,
                 own_words=0.0, session=0.0, read="off",
             ),
             score=ScoreSettings(0.7, 0.2, 0.1, lambda_session=1e-4, lambda_user=1e-5, lambda_global=2e-6),

@@ -23,8 +23,8 @@ a terminal obeys or a reader cannot see is spelled out, as in `⟦U+202E⟧`: co
 that turn the direction of writing round, and tag characters. Taking the marks off and reading the spelled ones gives
 the raw text back. A place line (day, minute, session, origin) is written when it changes;
 within one place only a new minute is. Behind a speaker, `(earlier, see 2026-03-02)` says that what was said on that
-day seems to have replaced this. Recalled sessions are numbered as they appear: ids are long and tell a reader
-nothing. No origin means conversation.
+day seems to have replaced this, and `(earlier)` that something later has. Recalled sessions are numbered as they
+appear: ids are long and tell a reader nothing. No origin means conversation.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from holdfast.settings import Settings
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.text.words import regex
 from holdfast.types import AUTHORS, CONTROLS, AnswerState, AuthoredText, SearchResult, Unit
+from holdfast.types.contexts import Replaced
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
@@ -163,7 +164,7 @@ class Quote(NamedTuple):
     place: tuple[str, str | None, str]
     minute: str
     line: str
-    replaced: datetime | None = None
+    replaced: Replaced = None
 
     @property
     def cursor(self) -> Cursor:
@@ -171,14 +172,14 @@ class Quote(NamedTuple):
         return Cursor(place=self.place, minute=self.minute)
 
     @classmethod
-    def whole(cls, unit: Unit, zone: tzinfo = UTC, replaced: datetime | None = None) -> Quote:
+    def whole(cls, unit: Unit, zone: tzinfo = UTC, replaced: Replaced = None) -> Quote:
         """Return the quote of all words of a unit; of one that was replaced, with the day of what replaced it."""
         line = f"{name_of(unit)}{_frame(_earlier(replaced, zone))}: {escape(unit.text)}\n"
         return cls(unit, unit.text, "whole", *_place_and_minute(unit, zone), line, replaced)
 
     @classmethod
     def part(
-        cls, unit: Unit, words: str, zone: tzinfo = UTC, replaced: datetime | None = None, *, named: bool = True
+        cls, unit: Unit, words: str, zone: tzinfo = UTC, replaced: Replaced = None, *, named: bool = True
     ) -> Quote:
         """Return the quote of some words of a unit, `named` as such."""
         excerpt = f"excerpt of {plain_name(unit.id)}" if named else ""
@@ -192,8 +193,10 @@ def _frame(*remarks: str) -> str:
     return f" ({said})" if said else ""
 
 
-def _earlier(replaced: datetime | None, zone: tzinfo) -> str:
-    return f"earlier, see {_stamp(replaced, zone)[:10]}" if replaced is not None else ""
+def _earlier(replaced: Replaced, zone: tzinfo) -> str:
+    if replaced is None:
+        return ""
+    return "earlier" if replaced == "later" else f"earlier, see {_stamp(replaced, zone)[:10]}"
 
 
 class Cursor(NamedTuple):

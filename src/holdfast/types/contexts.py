@@ -20,20 +20,25 @@ LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", 
 # Why something is recalled that the question did not find.
 MEMORY_FITS = "as all of the memory fits"
 
+# When something later seems to have replaced a unit: the day, or that it was at some time.
+Replaced = datetime | Literal["later"] | None
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledUnit:
     """One unit of the projection, with the score that ranked it, and when a later one seems to have replaced it.
 
     Units of one `group` stand together; an empty one is a group of its own. What is `late` takes no room from others:
-    a search would cut it. What comes along because all of the memory fits has no score.
+    a search would cut it. Groups of what was `read` stand newest first. What comes along because all of the memory
+    fits has no score.
     """
 
     unit: Unit
     score: float | None
-    replaced: datetime | None = None
+    replaced: Replaced = None
     group: str = ""
     late: bool = False
+    read: bool = False
 
 
 class StandingInstruction(NamedTuple):
