@@ -22,6 +22,7 @@ from holdfast.errors import InputError, quote_value
 from holdfast.text.quotes import (
     BEST_FIRST,
     GAP,
+    NEWEST_FIRST,
     NOTHING_CLOSE,
     WHOLE_MEMORY,
     WORTH,
@@ -58,7 +59,7 @@ def fill(
     Raises:
         InputError: the counter or the scorer misbehaves, or `excerpt` has no scorer.
     """
-    how = WORTH[state] if state == "nothing" else BEST_FIRST
+    how = WORTH[state] if state == "nothing" else _order_of(projection)
     return _Packer(plan, sentence_score, how).fill(projection)
 
 
@@ -75,13 +76,20 @@ def fill_whole(
     """
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
-    close = BEST_FIRST if not rest else WHOLE_MEMORY
+    order = _order_of(projection)
+    close = WHOLE_MEMORY.format(order=order) if rest else order
     packer = _Packer(plan, sentence_score, close if found and state != "nothing" else NOTHING_CLOSE)
     alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, _moment(unit))) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None
     context = packer.fill([*projection, *rest], whole)
     return context if whole.issubset(item.id for item in context.items if item.kind == "whole") else None
+
+
+def _order_of(projection: Sequence[RecalledUnit]) -> str:
+    """Return the name of the order in which groups stand; see `_place_groups`."""
+    read = {recalled.group for recalled in projection if recalled.read and recalled.group}
+    return NEWEST_FIRST if len(read) > 1 else BEST_FIRST
 
 
 # The group of what the question did not find; no unit has an id like it.

@@ -45,9 +45,10 @@ from holdfast.types.contexts import Replaced
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
-# How what is recalled stands there: as the question found it, or all of it, with what the question found in front.
-BEST_FIRST = "best first"
-WHOLE_MEMORY = "best first, then all else that is remembered"
+# How what is recalled stands there: as the question found it, the days of what was read by time; or all of it, with
+# what the question found in front.
+BEST_FIRST, NEWEST_FIRST = "best first", "newest first"
+WHOLE_MEMORY = "{order}, then all else that is remembered"
 NOTHING_CLOSE = "nothing close to the question was found; all that is remembered"
 # What hits are worth, where they stand by themselves.
 WORTH: Mapping[AnswerState, str] = {
