@@ -254,7 +254,7 @@ def _object(kind: AnnotationForm, without: tuple[str, ...] = ()) -> Form:
             made["properties"] = {name: form.schema(components) for name, form in forms.items()}
             for name in _BY_ID.get(kind, ()):
                 made["properties"][name]["items"] = {"anyOf": [schema(Unit, components), {"type": "string"}]}
-            made["properties"] |= {name: {} for name in derived}
+            made["properties"] |= {name: form_of(_told_kind(kind, name)).schema(components) for name in derived}
             made["required"] = [*(name for name in defaults if name not in known), *derived]
         return {"$ref": f"#/components/schemas/{called}"}
 
@@ -291,6 +291,10 @@ def _told(value: object) -> JSON:
     if isinstance(value, float):
         return _write_float(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def _told_kind(kind: type, name: str) -> AnnotationForm:
+    return get_type_hints(getattr(kind, name).fget)["return"]
 
 
 def _first_line(kind: type) -> str:

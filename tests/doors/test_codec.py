@@ -252,6 +252,16 @@ def test_every_answer_has_a_schema_that_names_its_members(answers):
             assert set(known["required"]) <= set(row)
 
 
+def test_the_schema_says_the_type_of_what_an_answer_tells_besides_its_fields():
+    components = {}
+    for name in ("search", "assemble", "facts", "compact"):
+        schema(VERBS[name].result, components)
+    found = components["SearchResult"]["properties"]
+    assert found["state"] == components["Context"]["properties"]["state"] == {"enum": ["found", "closest", "nothing"]}
+    assert found["refused"] == components["KnownFact"]["properties"]["line"] == {"type": "string"}
+    assert components["Compaction"]["properties"]["turns"] == {"type": "integer"}
+
+
 @given(seeds)
 def test_a_unit_that_is_sent_is_read_as_the_unit(seed):
     unit, moment = Maker(seed, numbers=()).make(Unit), Maker(seed).make(datetime)

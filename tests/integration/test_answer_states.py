@@ -69,10 +69,10 @@ def test_a_question_of_another_world_gets_no_hits(memory):
 
 def test_a_context_says_in_its_heading_that_nothing_answers(memory):
     small, whole = (memory.assemble(NEAR_MISS, budget=budget, **ANA) for budget in (120, 4000))
-    assert "closest first; nothing that was found seems to answer" in small.text
+    assert "newest first; nothing that was found seems to answer" in small.text
     assert "nothing close to the question was found; all that is remembered" in whole.text
     assert len(whole.items) == len(SAID)
-    assert "[recalled, newest first, UTC" in memory.assemble(FOUND, budget=120, **ANA).text
+    assert "[recalled, best first, UTC" in memory.assemble(FOUND, budget=120, **ANA).text
 
 
 def test_a_hit_decides_however_many_are_wanted(memory):

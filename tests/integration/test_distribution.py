@@ -19,6 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 CARRIED = re.compile(
     r"holdfast/(?:py\.typed"
     r"|(?:\w+/)*\w+\.py"
+    r"|about\.txt"
     r"|documents/(?:roles\.toml|units\.schema\.json)"
     r"|messages/secrets\.toml"
     r"|text/english\.toml"

@@ -364,6 +364,19 @@ def test_groups_that_were_read_share_out_their_places_the_newest_first(case):
     assert ages == sorted(ages, reverse=True)
 
 
+@given(READ)
+def test_the_heading_says_best_first_only_where_groups_stand_by_rank(case):
+    request, projection = case
+    context = assembled(request, projection)
+    assume(context is not None)
+    ranks, group_of = {}, {}
+    for rank, one in enumerate(projection):
+        group_of.setdefault(one.unit.id, one.group or rank)
+        ranks.setdefault(one.group or rank, rank)
+    order = [ranks[group_of[one]] for one in shown(context, "projection")]
+    assert order == sorted(order) or "[recalled, newest first, " in context.section("projection").text
+
+
 @given(GROUPED, st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 8))
 def test_a_whole_memory_keeps_the_budget_and_its_share_or_is_none(case, share, found):
     request, recalled = case

@@ -200,7 +200,7 @@ class Tools:
 
         Call it at the start of a task or when the subject changes, with the user's message as `query`. Returns rules
         that the user's documents lay down (follow these), the last turns of the session, the user's standing
-        requests, and recalled memories, best first. It has no ids; search_memory gives them.
+        requests, and recalled memories. It has no ids; search_memory gives them.
         """
         budget = max_tokens - NOTE_TOKENS
         try:
