@@ -18,7 +18,6 @@ from holdfast.documents import core as authored
 from holdfast.documents import knowledge
 from holdfast.documents.core import load_rules, make_document
 from holdfast.documents.folder import EXCLUDED, INCLUDED, make_folder
-from holdfast.errors import EmbedderError
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
 from holdfast.lifecycle import embedding
@@ -299,9 +298,7 @@ class Memory:
             NotFoundError: the owner has no such unit.
         """
         view = self._view(**owner)
-        unit = self._unit(view, id)
-        counted = read_once(self._store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
-        return unit.evolve(access_count=int(counted["access_count"][0]))
+        return recall.read_access(self._store, view, self._unit(view, id))
 
     @expand_keywords
     def list(
@@ -541,9 +538,7 @@ class Memory:
         return authored.IngestContext(self._store, self._settings, self._analyse, self._vectors.indexing(), *own)
 
     def _compactor(self) -> compaction.Compactor:
-        embedder = self._vectors.matching()
-        if embedder is None:
-            raise EmbedderError("compaction compares turns by their vectors; set embedding.embedder to something")
+        embedder = self._vectors.required("compaction compares turns by their vectors")
         if self._summariser is None:
             self._summariser = open_summariser(self._settings.summariser)
         own = self._counter, self._summariser, self._now()

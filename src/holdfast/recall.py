@@ -42,7 +42,7 @@ from holdfast.ranking.stages import STAGES, run_stages
 from holdfast.retrieval.collect import Retrieval, collect, stage_inputs
 from holdfast.retrieval.question import Engine, Question, read_question, score_once
 from holdfast.settings import Settings
-from holdfast.store.contract import Access, Reading, Store
+from holdfast.store.contract import Access, Reading, Store, read_once
 from holdfast.text.sentences import matching_part
 from holdfast.text.terms import TOKENIZERS
 from holdfast.types import (
@@ -89,6 +89,12 @@ def count_access(store: Store, view: View, ids: tuple[str, ...]) -> tuple[str, .
     except StoreError as error:  # somebody else writes for long, a disk is full, a server is gone
         return (f"that these memories were used is not counted: {error}",)
     return ()
+
+
+def read_access(store: Store, view: View, unit: Unit) -> Unit:
+    """Return a unit with how often contexts held it."""
+    counted = read_once(store, view, lambda reading: reading.columns([unit.id], ("access_count",)))
+    return unit.evolve(access_count=int(counted["access_count"][0]))
 
 
 def assemble(engine: Engine, question: Question, view: View, request: ContextRequest) -> Context:

@@ -379,7 +379,7 @@ ANSWERS = (
     ("What did Tomas say about opening hours in June?", "close on Mondays and Tuesdays"),
     ("The word database, said by Mara, since April:", "The new database is /srv/tidepool/data/tides.db"),
     ("Asked again: To which date was the opening of the bakery postponed?", "Saturday 23 May"),
-    ("7 · Why not? Which flight are they rebooked on in November?", "flight ZV 722"),
+    ("7 · Why not? Which flight are they rebooked on in November?", "ZV 722 on 14 November"),
     ("What do I do when the oven shows E-37?", "hold the reset button for eight seconds"),
 )
 

@@ -16,7 +16,8 @@ from holdfast.settings import DenseSettings, EmbeddingSettings
 from holdfast.store.sqlite import blocks, live_index
 from holdfast.types import QueryProfile
 
-EAGER = Settings.load({"refusal.enabled": False}, environ={}).without_timeouts()
+# What is compared here are vectors: nothing is read again after them.
+EAGER = Settings.load({"refusal.enabled": False, "stages.read": "off"}, environ={}).without_timeouts()
 # Each answer shares no word with its question.
 ASKED = {
     "Where is the hound?": "My puppy likes every kennel.",

@@ -246,9 +246,9 @@ TENANT = re.compile(rf"\btenant\s*=\s*(?:%\(tenant\)s|\w+\.tenant\b)|{VIEW}")
 COMMA_JOIN = re.compile(r"\bFROM\s+(\w+)(?:\s+(?:AS\s+)?\w+)?\s*,\s*(\w+)\b(?!\s*\()", re.IGNORECASE)
 # Statements about all tenants, which no tenant's transaction runs: upkeep, bulk loads, and what waits for a vector.
 OF_ALL = {
-    "all_bodies", "all_units", "all_vectors", "all_versions", "all_wait_for", "fill_counts", "largest_owner",
-    "listed_units",
-"odd_fates", "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
+    "all_bodies", "all_units", "all_vectors", "all_versions", "all_wait_for", "drop_vectors", "drop_version_vectors",
+    "fill_counts", "largest_owner", "listed_units", "odd_fates", "space_vectors", "space_version_vectors",
+    "stale_entries", "waiting_units", "whole_store", "wrong_counts", "wrong_postings",
 }  # fmt: skip
 
 

@@ -180,7 +180,8 @@ def test_a_store_is_little_to_implement():
         for name, value in vars(protocol).items()
         if callable(value) and not name.startswith("_")
     ]
-    assert len(verbs) <= 24, verbs
+    # `mark` is the latest: without it, what `about` found could not be kept and be sure to be of the present (C19).
+    assert len(verbs) <= 25, verbs
 
 
 def test_no_broad_except_and_no_print():

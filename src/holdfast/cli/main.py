@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
-from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -26,12 +24,12 @@ from holdfast.cli.options import (
     ask_before,
     begin,
     command,
-    declare_options,
     err,
     explain_usage,
     extra,
     json_argument,
     out,
+    plain,
     read_batches,
     read_bytes,
     read_question,
@@ -282,26 +280,14 @@ def reembed(call: CommandContext) -> CommandResult:
 # ---------------------------------------------------------------------------------------- without a memory
 
 
-def _plain(function: Callable[..., None]) -> Callable[..., None]:
-    """Add a command that opens no memory by itself."""
-
-    @cache  # a program may run a command twice, and declaring changes the function
-    def whole() -> Callable[..., None]:
-        parameters = inspect.signature(function, eval_str=True).parameters.values()
-        return declare_options(function, function.__name__, parameters)
-
-    app.command(function.__name__, help=function.__doc__, cls=LazyCommand)(whole)
-    return function
-
-
-@_plain
+@plain(app)
 def settings(as_json: bool = False) -> None:
     """Print every setting with its value and where it came from."""
     found = Settings.load()
     CommandResult(output.settings_json(found), lambda: draw.settings(found)).show(as_json=as_json)
 
 
-@_plain
+@plain(app)
 def doctor(db: str | None = None, as_json: bool = False) -> None:
     """Prove a live write, read and crash-safe reopen; check a store."""
     from holdfast.cli import doctor as clinic  # noqa: PLC0415 - brings SQLite along
@@ -319,7 +305,7 @@ def doctor(db: str | None = None, as_json: bool = False) -> None:
         raise typer.Exit(1)
 
 
-@_plain
+@plain(app)
 def demo(db: str | None = None) -> None:
     """Show remembering, searching, explaining and "why not" on a sample history."""
     from holdfast.cli import demo as demonstration  # noqa: PLC0415 - as `doctor`
@@ -332,7 +318,7 @@ def demo(db: str | None = None) -> None:
         demonstration.run(out, Path(folder) / "demo.db", found)
 
 
-@_plain
+@plain(app)
 def mcp(
     db: str | None = None,
     user: str | None = None,
@@ -525,7 +511,7 @@ operations.register_tokens(app)
 # ------------------------------------------------------------------------------------------------------ doors
 
 
-@_plain
+@plain(app)
 def serve(
     db: str | None = None,
     host: str = "127.0.0.1",
@@ -544,6 +530,6 @@ def serve(
     listening.serve(db or found.store.path, found, how, lambda at: out.print(f"listening at {at}", soft_wrap=True))
 
 
-_plain(operations.inspect)
+plain(app)(operations.inspect)
 
 app.callback(invoke_without_command=True)(begin)

@@ -241,6 +241,21 @@ def command(app: typer.Typer, name: str = "", *, create: bool = False) -> Callab
     return add
 
 
+def plain(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a function to the command line that opens no memory by itself."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.cache  # a program may run a command twice, and declaring changes the function
+        def whole() -> Callable[..., None]:
+            parameters = inspect.signature(function, eval_str=True).parameters.values()
+            return declare_options(function, function.__name__, parameters)
+
+        app.command(function.__name__, help=function.__doc__, cls=LazyCommand)(whole)
+        return function
+
+    return add
+
+
 def _whole(function: Callable[..., CommandResult], called: str, *, create: bool) -> Callable[..., Any]:
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     groups = [one.name for one in own if one.name in _GROUPS]

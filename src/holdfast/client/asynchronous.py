@@ -97,6 +97,7 @@ class AsyncMemory:
     ingest_folder = _offload(Memory.ingest_folder)
     widen = _offload(Memory.widen)
     reembed = _offload(Memory.reembed)
+    load = _offload(Memory.load)
     search = _offload(Memory.search)
     assemble = _offload(Memory.assemble)
     why = _offload(Memory.why)

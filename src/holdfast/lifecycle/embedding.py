@@ -31,6 +31,8 @@ log = logging.getLogger("holdfast")
 _AT_ONCE = 200
 # While more of the units wait, those that have a vector crowd out the others: recall@10 of questions over chats:
 # .83 when none waits, .75 when a tenth does, .70 when a quarter does, and .71 by words alone.
+# Fewer than are embedded at once do not count: each process knows how many waited when it last looked, and answers
+# from one store must not differ by that (law 11).
 _TOO_MANY_WAIT = 0.15
 # An embedder that takes seconds to fail would make every question wait; one that fails at once is asked each time.
 _SLOW_FAILURE_S = 1.0
@@ -122,6 +124,13 @@ class StoreEmbedder:
             self._refuse_other(loaded)
         return loaded
 
+    def required(self, why: str) -> Embedder:
+        """Return the embedder for what cannot be done without one; see `matching`."""
+        loaded = self.matching()
+        if loaded is None:
+            raise EmbedderError(f"{why}; set embedding.embedder to something")
+        return loaded
+
     def _refuse_other(self, loaded: Embedder) -> None:
         if self._agreed != loaded.space:
             raise EmbeddingSpaceError(
@@ -145,7 +154,7 @@ class StoreEmbedder:
             return False, f"answered by words alone: {error}"
         if loaded is None or self._left <= 0:
             return loaded is not None, ""
-        usable = self._left <= _TOO_MANY_WAIT * self._units
+        usable = self._left <= max(_AT_ONCE, _TOO_MANY_WAIT * self._units)
         who = "they are found" if usable else "until fewer do, questions are answered"
         waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
         why = f" ({self._failure})" if self._behind.is_set() and self._failure else ""

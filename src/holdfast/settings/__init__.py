@@ -473,17 +473,8 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        projection, temporal = self.projection, self.temporal
-        if temporal.recovery_similarity >= projection.min_similarity:
-            raise SettingsError(
-                f"temporal.recovery_similarity = {temporal.recovery_similarity} is not below "
-                f"projection.min_similarity = {projection.min_similarity}; lower it, or raise the other"
-            )
-        if temporal.picks > projection.second:
-            raise SettingsError(
-                f"temporal.picks = {temporal.picks} is above projection.second = {projection.second}; "
-                "lower it, or raise the other"
-            )
+        loading.check_order(self, "temporal.recovery_similarity", "projection.min_similarity")
+        loading.check_order(self, "temporal.picks", "projection.second", equal=True)
 
     @classmethod
     def reference(cls) -> Self:

@@ -13,6 +13,7 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -160,6 +161,18 @@ def _check_bounds(key: str, value: float, domain: Mapping[str, Any]) -> None:
     if not (above and below) or value == math.inf:
         interval = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
         raise SettingsError(f"{key} = {quote_value(value)} is outside {interval}; choose a value inside")
+
+
+def check_order(settings: Any, lower: str, upper: str, *, equal: bool = False) -> None:  # noqa: ANN401 - it knows the groups
+    """Refuse a setting that is not below another one; `equal` to it, it may be.
+
+    Raises:
+        SettingsError: it is above.
+    """
+    low, high = attrgetter(lower)(settings), attrgetter(upper)(settings)
+    if low > high or (low == high and not equal):
+        how = "above" if equal else "not below"
+        raise SettingsError(f"{lower} = {low} is {how} {upper} = {high}; lower it, or raise the other")
 
 
 # --------------------------------------------------------------------------------------------------- reading

@@ -259,10 +259,10 @@ class PostgresStore:
 
     def _drop_unfit(self, space: str, dims: int) -> None:
         """Drop vectors that cannot be compared."""
-        for table in ("vectors", "version_vectors"):
-            unfit = unfit_of_space(self._database.stream(f"space_{table}", {"space": space}), dims)
+        for read, drop in (("space_vectors", "drop_vectors"), ("space_version_vectors", "drop_version_vectors")):
+            unfit = unfit_of_space(self._database.stream(read, {"space": space}), dims)
             tenants, keys, versions = (list(one) for one in zip(*unfit, strict=True)) if unfit else ([], [], [])
-            self._database.run(f"drop_{table}", {"tenants": tenants, "keys": keys, "versions": versions})
+            self._database.run(drop, {"tenants": tenants, "keys": keys, "versions": versions})
 
     def _settle_space(self, space: str) -> None:
         """Agree on the first space; of two who come at once, the second hears of the first's.

@@ -242,17 +242,21 @@ def refuse_other_names(location: str) -> None:
     Raises:
         StoreError: it has hard links, or is mounted without its folder.
     """
+    if location == IN_MEMORY:
+        return
     try:
-        names = Path(location).stat().st_nlink if location != IN_MEMORY else 1
+        found = Path(location).stat()
     except OSError:  # a new file; or opening it says what is wrong
         return
-    if names > 1:
+    if not stat.S_ISREG(found.st_mode):  # a folder has a name in each of its folders; opening it says what is wrong
+        return
+    if found.st_nlink > 1:
         raise StoreError(
-            f"{location} is one of {names} names of one file (hard links): SQLite keeps a log for each, so that "
-            f"writes under two names are lost; remove the others (find / -samefile {location}); `holdfast "
+            f"{location} is one of {found.st_nlink} names of one file (hard links): SQLite keeps a log for each, so "
+            f"that writes under two names are lost; remove the others (find / -samefile {location}); `holdfast "
             "backup` makes copies"
         )
-    if location != IN_MEMORY and os.fsencode(location) in _mounted():
+    if os.fsencode(location) in _mounted():
         raise StoreError(
             f"{location} is mounted as a single file, so that its log would lie elsewhere and be lost; mount the "
             "folder that it lies in"

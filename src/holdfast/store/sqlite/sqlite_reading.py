@@ -54,15 +54,22 @@ from holdfast.store.rows import (
 from holdfast.store.sqlite.blocks import NO_VECTOR, Compared
 from holdfast.store.sqlite.live_index import LiveIndex
 from holdfast.store.sqlite.shard import DURABLE, TURN, Shard
-from holdfast.store.sqlite.visible_shards import NOWHERE, Groups, Places, VisibleShards
+from holdfast.store.sqlite.visible_shards import (
+    CODED,
+    NOWHERE,
+    NUMBERS,
+    Groups,
+    Places,
+    VisibleShards,
+    read_coded,
+    read_numbers,
+)
 from holdfast.store.updates import read_stored_all
 from holdfast.store.visibility import agent_matches, hidden_reason, state_as_of, visible_sql
 from holdfast.types import (
-    AUTHORS,
     FIELDS,
     KINDS,
     ROLES,
-    SCOPES,
     Deadline,
     Document,
     NameCount,
@@ -314,17 +321,17 @@ class SqliteReading:
         groups = self._visible.group_by_shard(rows) if len(rows) else []
         found: dict[str, NDArray[Any]] = {}
         for name in names:
-            if name in _CODED:
-                found[name] = _read_coded(groups, len(rows), name)
-            elif name in _NUMBERS:
-                found[name] = _read_numbers(groups, len(rows), name)
+            if name in CODED:
+                found[name] = read_coded(groups, len(rows), name)
+            elif name in NUMBERS:
+                found[name] = read_numbers(groups, len(rows), name)
             elif name not in found:
                 found |= _DERIVED[name](self, ids, groups)
         return {name: found[name] for name in names}
 
     def lineage_columns(self, ids: Sequence[str], groups: Groups) -> Columns:
         """Return the spans and decay rates of summaries, and which summary covers a unit."""
-        starts = _read_numbers(groups, len(ids), "event_time")
+        starts = read_numbers(groups, len(ids), "event_time")
         ends, rates = starts.copy(), np.full(len(ids), np.nan)
         covered_by = np.empty(len(ids), dtype=object)  # of None
         for shard, mine, places in groups:
@@ -503,17 +510,6 @@ class SqliteReading:
         return found
 
 
-# Columns that a shard holds as numbers for words: of a fixed list, or (None) of the shard's own names.
-_CODED: dict[str, NDArray[Any] | None] = {
-    "author": np.array(AUTHORS, dtype=object),
-    "kind": np.array(KINDS, dtype=object),
-    "scope": np.array(SCOPES, dtype=object),
-    "speaker": None,
-    "session": None,
-}
-_NUMBERS: dict[str, type] = {
-    "event_time": np.int64, "length": np.int64, "said": np.int64, "stating": np.int64, "anchor_density": np.float64,
-}  # fmt: skip
 _Derive = Callable[[SqliteReading, Sequence[str], Groups], Columns]
 _DERIVED: dict[str, _Derive] = {
     **dict.fromkeys(("starts", "ends", "decay_rate", "covered_by"), SqliteReading.lineage_columns),
@@ -522,21 +518,6 @@ _DERIVED: dict[str, _Derive] = {
     "document": SqliteReading.document_column,
     "hidden": SqliteReading.hidden_column,
 }
-
-
-def _read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:
-    values: NDArray[Any] = np.zeros(rows, dtype=_NUMBERS[name])
-    for shard, mine, places in groups:
-        values[mine] = shard.column(name)[places]
-    return values
-
-
-def _read_coded(groups: Groups, rows: int, name: str) -> NDArray[Any]:
-    values: NDArray[Any] = np.empty(rows, dtype=object)  # of None
-    for shard, mine, places in groups:
-        codes, words = shard.column(name)[places], _CODED[name]
-        values[mine] = [*map(shard.name_of_code.__getitem__, codes.tolist())] if words is None else words[codes]
-    return values
 
 
 def _in_order(parts: Sequence[tuple[Places, NDArray[np.float32]]]) -> tuple[Places, NDArray[np.float32]]:

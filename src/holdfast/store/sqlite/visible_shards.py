@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
 from sqlite3 import Cursor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,23 @@ from numpy.typing import NDArray
 from holdfast.kernels import Bools
 from holdfast.store.sqlite.shard import Shard
 from holdfast.store.visibility import visible_sql
-from holdfast.types import View
+from holdfast.types import AUTHORS, KINDS, SCOPES, View
 
 Places = NDArray[np.intp]
 # Which of some rows a shard has, all of them or those at some indices, and their places in it.
 Groups = Sequence[tuple[Shard, Places | slice, Places]]
 NOWHERE = -1
+# Columns that a shard holds as numbers for words: of a fixed list, or (None) of the shard's own names.
+CODED: dict[str, NDArray[Any] | None] = {
+    "author": np.array(AUTHORS, dtype=object),
+    "kind": np.array(KINDS, dtype=object),
+    "scope": np.array(SCOPES, dtype=object),
+    "speaker": None,
+    "session": None,
+}
+NUMBERS: dict[str, type] = {
+    "event_time": np.int64, "length": np.int64, "said": np.int64, "stating": np.int64, "anchor_density": np.float64,
+}  # fmt: skip
 
 
 class VisibleShards:
@@ -147,3 +159,20 @@ class VisibleShards:
 
 def _find_places(shard: Shard, ids: Sequence[str]) -> Places:
     return np.fromiter(map(shard.place_of_id.get, ids, repeat(NOWHERE)), np.intp, len(ids))
+
+
+def read_numbers(groups: Groups, rows: int, name: str) -> NDArray[Any]:
+    """Return a column of `NUMBERS` for so many rows."""
+    values: NDArray[Any] = np.zeros(rows, dtype=NUMBERS[name])
+    for shard, mine, places in groups:
+        values[mine] = shard.column(name)[places]
+    return values
+
+
+def read_coded(groups: Groups, rows: int, name: str) -> NDArray[Any]:
+    """Return a column of `CODED` for so many rows, in words."""
+    values: NDArray[Any] = np.empty(rows, dtype=object)  # of None
+    for shard, mine, places in groups:
+        codes, words = shard.column(name)[places], CODED[name]
+        values[mine] = [*map(shard.name_of_code.__getitem__, codes.tolist())] if words is None else words[codes]
+    return values
