@@ -72,7 +72,7 @@ def test_a_context_says_in_its_heading_that_nothing_answers(memory):
     assert "newest first; nothing that was found seems to answer" in small.text
     assert "nothing close to the question was found; all that is remembered" in whole.text
     assert len(whole.items) == len(SAID)
-    assert "[recalled, newest first, UTC" in memory.assemble(FOUND, budget=120, **ANA).text
+    assert "[recalled, best first, UTC" in memory.assemble(FOUND, budget=120, **ANA).text
 
 
 def test_a_hit_decides_however_many_are_wanted(memory):

@@ -20,13 +20,13 @@ from typing import NamedTuple
 from holdfast.context.plan import Plan, longest_prefix, share_of
 from holdfast.errors import InputError, quote_value
 from holdfast.text.quotes import (
+    ALL_ELSE,
     BEST_FIRST,
     CLOSEST_FIRST,
     GAP,
     NEWEST_FIRST,
     NONE_ANSWERS,
     NOTHING_CLOSE,
-    WHOLE_MEMORY,
     Cursor,
     Quote,
     quote,
@@ -60,9 +60,8 @@ def fill(
     Raises:
         InputError: the counter or the scorer misbehaves, or `excerpt` has no scorer.
     """
-    how = _order_of(projection)
-    if state == "nothing":
-        how = f"{how if how == NEWEST_FIRST else CLOSEST_FIRST}; {NONE_ANSWERS}"
+    order = _order(projection)
+    how = f"{order or CLOSEST_FIRST}; {NONE_ANSWERS}" if state == "nothing" else order or BEST_FIRST
     return _Packer(plan, sentence_score, how).fill(projection)
 
 
@@ -79,20 +78,14 @@ def fill_whole(
     """
     whole, found = {unit.id for unit in memory}, {recalled.unit.id for recalled in projection}
     rest = [RecalledUnit(unit, None, group=_REST) for unit in memory if unit.id not in found]
-    order = _order_of(projection)
-    close = WHOLE_MEMORY.format(order=order) if rest else order
+    order = _order(projection) or BEST_FIRST
+    close = order if not rest else f"{order}, {ALL_ELSE}"
     packer = _Packer(plan, sentence_score, close if found and state != "nothing" else NOTHING_CLOSE)
     alone, _ = _render([_PackedItem(Quote.whole(unit, plan.zone), None, (0, _moment(unit))) for unit in memory])
     if packer.count(section_text(packer.heading, alone)) > share_of(plan.budget, plan.settings.fill):
         return None
     context = packer.fill([*projection, *rest], whole)
     return context if whole.issubset(item.id for item in context.items if item.kind == "whole") else None
-
-
-def _order_of(projection: Sequence[RecalledUnit]) -> str:
-    """Return the name of the order in which groups stand; see `_place_groups`."""
-    read = {recalled.group for recalled in projection if recalled.read and recalled.group}
-    return NEWEST_FIRST if len(read) > 1 else BEST_FIRST
 
 
 # The group of what the question did not find; no unit has an id like it.
@@ -258,6 +251,12 @@ def _place_groups(projection: Sequence[RecalledUnit]) -> dict[str, int]:
             last[recalled.group] = max(last.get(recalled.group, _moment(recalled.unit)), _moment(recalled.unit))
     newest = sorted(last, key=lambda group: last[group], reverse=True)
     return places | dict(zip(newest, sorted(places[group] for group in newest), strict=True))
+
+
+def _order(projection: Sequence[RecalledUnit]) -> str:
+    """Return what to call the order where reading moved a group from its rank."""
+    places = [*_place_groups(projection).values()]  # by rank
+    return NEWEST_FIRST if places != sorted(places) else ""
 
 
 def _placed(entries: Sequence[_PackedItem]) -> list[_PackedItem]:

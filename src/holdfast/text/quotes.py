@@ -45,10 +45,10 @@ from holdfast.types.contexts import Replaced
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
-# How what is recalled stands there: as the question found it, the days of what was read by time; or all of it, with
-# what the question found in front.
-BEST_FIRST, NEWEST_FIRST = "best first", "newest first"
-WHOLE_MEMORY = "{order}, then all else that is remembered"
+# How what is recalled stands there: as the question found it, or as reading moved it; behind it may come all else.
+BEST_FIRST = "best first"
+NEWEST_FIRST = "newest first"
+ALL_ELSE = "then all else that is remembered"
 NOTHING_CLOSE = "nothing close to the question was found; all that is remembered"
 CLOSEST_FIRST = "closest first"
 NONE_ANSWERS = "nothing that was found seems to answer"
