@@ -240,7 +240,7 @@ class _Sentence:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
         if self.asked or self.announces:
             return None
-        places = [self.core, *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me)]
+        places = [self.core, 0, *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me)]
         names = ("plain", "plain_mine") if of_me or "please" in self.said else ("plain",)
         found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
