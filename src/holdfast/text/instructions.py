@@ -229,7 +229,9 @@ class _Sentence:
             # "They cheer me up and always make me smile": what somebody does, told on.
             if clause[0].endswith("and ") and _PATTERNS["habit"].match(self.said, clause.end()):
                 continue
-            self.start = self.at = clause.end()
+            self.at = clause.end()
+            # "I'm colour-blind, so never use red": whose sentence it is says for whom that is.
+            self.start = 0 if self.is_of_me and "so " in clause[0] else self.at
             self.lasts = self.never = self.at_times = self.alone = False
             self._skip()
             if found := self._found():
@@ -240,8 +242,9 @@ class _Sentence:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
         if self.asked or self.announces:
             return None
-        places = [self.core, 0, *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me)]
-        names = ("plain", "plain_mine") if of_me or "please" in self.said else ("plain",)
+        put = self._match("put")
+        places = [self.core, 0, put.end() if put else 0, *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me)]
+        names = ("plain", "plain_mine") if of_me or _PATTERNS["please"].search(self.said) else ("plain",)
         found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
             return None
@@ -307,6 +310,8 @@ class _Sentence:
         """Return whether a command is for more than this once, and for an assistant."""
         said, behind = self.said, command.end()
         if _PATTERNS["when_you"].match(said, self.start):
+            return True
+        if _PATTERNS["told_when"].search(said, behind):
             return True
         if self.at_times or _PATTERNS["reminded"].match(said, command.start()):
             return True
