@@ -194,7 +194,10 @@ class _Sentence:
         while match := self._match("lead"):
             self.at = match.end()
             self.at_times |= _PATTERNS["when"].match(match[0]) is not None
-            self.lasts |= bool(match["lasts"] or match["about"] or match["topical"]) or _PATTERNS["from_now"].search(match[0]) is not None
+            self.lasts |= (
+                bool(match["lasts"] or match["about"] or match["topical"])
+                or _PATTERNS["from_now"].search(match[0]) is not None
+            )
             self.never |= match[0].startswith("never")
 
     def _match(self, name: str) -> re.Match[str] | None:
@@ -243,7 +246,12 @@ class _Sentence:
         if self.asked or self.announces:
             return None
         put = self._match("put")
-        places = [self.core, 0, put.end() if put else 0, *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me)]
+        places = [
+            self.core,
+            0,
+            put.end() if put else 0,
+            *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me),
+        ]
         names = ("plain", "plain_mine") if of_me or _PATTERNS["please"].search(self.said) else ("plain",)
         found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
