@@ -7,7 +7,6 @@ has no stages, and the reference recipe sets every weight to 0.
 
 from __future__ import annotations
 
-import dataclasses
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from holdfast.ranking.read import read_together
 from holdfast.ranking.same import prefer_newest
 from holdfast.settings import StageSettings
 from holdfast.text.names import entities, folded_words, phrases, titles
-from holdfast.text.questions import asked_and_told, asks_beside, asks_what_was_asked, opening
+from holdfast.text.questions import asks_beside, opening
 from holdfast.text.temporal import OPEN_END, mentioned_years
 from holdfast.types import Mention, Unit
 
@@ -387,39 +386,15 @@ def prefer_latest_session(pool: Pool, staging: StageInputs) -> Pool:
 # ------------------------------------------------------------------------------------------------- questions
 
 ONLY_ASKS = "only asks"
-# Of so many of the first turns it is looked up whether they ask what they share with the question: twice what is read.
-_ASKED_AMONG = 40
 
 
 def lower_questions(pool: Pool, staging: StageInputs) -> Pool:
     """Let what only asks stand below what states something: a question is not an answer (C19).
 
     rel' = (1 - w)·rel + w·least, where `least` passes every cut: nothing is hidden, and questions keep their order.
-    A turn that tells something beside what it asks is one of them where all that it shares with the question is asked.
     """
-    beside = _find_asked(pool, staging)
-    if beside.any():
-        columns = {name: pool.columns[name] for name in pool.columns}
-        pool = dataclasses.replace(pool, columns={**columns, "asks": columns["asks"] | beside})
-    asks = pool.columns["asks"]
-    because = tuple(np.where(beside, "what it shares with the question it only asks", "it only asks").tolist())
-    weights = np.where(asks & (pool.rel > staging.least), staging.settings.questions, 0.0)
-    return pool.apply(StageEffect(ONLY_ASKS, weights, np.full(len(pool), staging.least), because))
-
-
-def _find_asked(pool: Pool, staging: StageInputs) -> Bools:
-    """Return which of the first turns ask all that they share with the question, and tell something else."""
-    found, wanted = np.zeros(len(pool), dtype=np.bool_), frozenset(staging.query.terms)
-    if not staging.settings.questions or asks_what_was_asked(staging.query.text):
-        return found
-    rows = [row for row in order_rows(pool.fused, pool.ids).tolist()[:_ASKED_AMONG] if not pool.columns["asks"][row]]
-    units = staging.units([pool.ids[row] for row in rows])
-    for row in rows:
-        unit = units.get(pool.ids[row])
-        if unit is not None and unit.kind == "turn" and "question" not in unit.overruled:
-            asked, told = asked_and_told(unit.text)
-            found[row] = bool(wanted & asked) and not wanted & told
-    return found
+    weights = np.where(pool.columns["asks"] & (pool.rel > staging.least), staging.settings.questions, 0.0)
+    return pool.apply(StageEffect(ONLY_ASKS, weights, np.full(len(pool), staging.least), "it only asks"))
 
 
 # ------------------------------------------------------------------------------------------------- diversity

@@ -268,8 +268,6 @@ _FRONT = regex(rf"{any_of('questions', 'fronts')}\b")
 _ASKING = regex(_filled("asking"))
 _SOUGHT = regex(_filled("naming"))
 _TELLING = regex(_filled("telling"))
-# "They want to know where I live": somebody's question, told on.
-_WONDERED = regex(_filled("wondered"))
 _DELAYING = regex(_filled("delaying"))
 _ABOUT_ASKING = regex(_filled("about_asking"))
 _VERBS = "|".join((any_of("questions", "subjects"), any_of("query", "verbs"), any_of("calendar", "happened")))
@@ -297,24 +295,6 @@ def only_asks(text: str) -> bool:
     """Return whether every sentence of a text asks; a courtesy beside it does not count."""
     told = _sentences(text)
     return bool(told) and all(map(_asks, told))
-
-
-@memoize_short
-def asked_and_told(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of what a short text asks, and of what it tells beside that."""
-    asked: set[str] = set()
-    told: set[str] = set()
-    for sentence in _sentences(text):
-        if _asks(sentence):
-            asked.update(terms(sentence))
-            continue
-        marked, tells, asking = sentence.endswith(_ASKED), _TELLING.search(sentence) is not None, False
-        clauses = [clause for part in _BORDER.split(sentence) if (clause := _without_lead(part))]
-        for clause in clauses:
-            begins = _is_question(clause, marked=marked, alone=len(clauses) == 1) or _WONDERED.search(clause)
-            asking = not tells and bool(begins or (asking and _is_fragment(clause)))
-            (asked if asking else told).update(terms(clause))
-    return frozenset(asked), frozenset(told)
 
 
 def puts_off(text: str) -> bool:
