@@ -167,7 +167,8 @@ WORDLESS = frozenset(
     time_expressions.phrase words.any_of words.entries words.words content.match_visible content.identity
     content.occurrence_id content.sessions_in content.unit_fields pieces.divide formats.pdf.read_pdf
     formats.zipped.read_docx formats.zipped.read_epub tokens.checked_counter changes.find_change
-    statements.find_rare current.prefer_current grammar.lower_plural grammar.read_name
+    statements.find_rare current.prefer_current current.asks_for_past current.margin_above grammar.lower_plural
+    grammar.read_name
     grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
     grammar.phrase_end sentences.memoize_short dates.to_range temporal.date_words temporal.name_day temporal.name_time
     """.split()

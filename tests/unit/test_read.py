@@ -351,9 +351,10 @@ def test_the_trace_has_what_the_reader_says_of_each_turn(memory):
     assert first.earlier > 0.5 > last.earlier
     assert found.nothing < 0.0
     assert unread is None
-    # A context reads what looks outdated alone, too.
-    together = [{one: replace(turn, alone=None) for one, turn in all_.turns.items()} for all_ in (told, found)]
-    assert together[0] == together[1]
+    together = ({one: replace(turn, alone=None) for one, turn in given.turns.items()} for given in (told, found))
+    assert next(together) == next(together)
+    # A context reads the turns that it shows alone too; a search those that it has to choose from.
+    assert all(turn.alone in (None, told.turns[one].alone) for one, turn in found.turns.items())
 
 
 def test_a_context_calls_what_was_put_out_of_date_earlier_and_shows_the_newest_first():
