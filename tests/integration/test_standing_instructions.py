@@ -54,6 +54,39 @@ def test_text_that_is_handed_over_or_only_looks_like_one_is_no_request():
     assert wrong == []
 
 
+@pytest.mark.parametrize("text", [
+    "I'm a lawyer, I can cope with long words. No more bullet points please.",
+    "I have dyslexia, so avoid long words where a short one does.",
+    "I'm colour-blind, so never use red and green in charts.",
+    "Keep the language clean at any hour, please. My son uses this too.",
+    "For dates, use day and month. I keep missing appointments.",
+    "Temperatures in Celsius, always, also for ovens.",
+    "I need kilometres from you for all distances. How far is Oslo?",
+    "Could you always put the conclusion first and the details below?",
+    "Correct my grammar whenever I write to you in English.",
+    "I would ask one thing of you: do not mention my father unless I do.",
+    "I'd like you to stop thanking me for every little thing.",
+    "I'm vegan so whenever we talk food just leave out meat and eggs.",
+    "If I ever ask you to write to my boss, be polite to me.",
+    "Schrijf voortaan in het Nederlands.",
+    "Svara alltid på svenska.",
+    "Gracias, y nunca me pongas cilantro.",
+])  # fmt: skip
+def test_a_request_is_known_beside_its_reason_and_without_a_verb(text):
+    assert [one for one in read_instructions(text) if not one.revokes]
+
+
+@pytest.mark.parametrize("text", [
+    "Dear valued guest, breakfast is at eight. Always keep your key with you.",
+    "Okay, forget about the cake. What about the drinks?",
+    "I told her the words are too long, so never use them in class.",
+    "Translate this: always write to me in French.",
+    "Keep it short. Write a card for my aunt.",
+])  # fmt: skip
+def test_a_formal_mail_a_new_topic_and_an_order_for_once_are_no_request(text):
+    assert read_instructions(text) == ()
+
+
 # How a text comes into a turn that somebody else wrote.
 PASTED_AS = (
     "can you summarise this mail: {}", "Please translate: {}", "Translate this to German.\n\n{}", "Explain this. {}",

@@ -117,12 +117,12 @@ def test_the_settings_stay_few():
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 194
+MOST_MODULES = 199
 MOST_LINES = {
-    "": 3_060, "cli": 2_690, "client": 560, "context": 1_570, "documents": 3_940, "eval": 2_850,
-    "integrations": 1_730, "kernels": 1_460, "lifecycle": 1_750, "messages": 970, "models": 1_560, "ranking": 1_360,
-    "retrieval": 1_050, "sample": 40, "server": 3_700, "settings": 930, "store": 10_160, "testing": 1_330,
-    "text": 6_370, "transfer": 2_180, "types": 1_740,
+    "": 3_470, "cli": 2_740, "client": 610, "context": 1_610, "documents": 4_070, "eval": 2_860,
+    "integrations": 1_760, "kernels": 1_460, "lifecycle": 1_800, "messages": 970, "models": 1_650, "ranking": 1_710,
+    "retrieval": 1_070, "sample": 40, "server": 4_030, "settings": 930, "store": 10_580, "testing": 1_350,
+    "text": 6_130, "transfer": 2_230, "types": 1_910,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 22
 

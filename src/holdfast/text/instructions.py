@@ -40,6 +40,7 @@ _COLON, _BULLET = regex(r":(?=\s|$)"), regex(r"[-*•]\s|\d+[.)](?:\s|$)")
 # pages; a line that was wrapped.
 _FOREIGN = regex(
     rf"^\W*{any_of('instructions', 'mail_heads')}:\s"
+    rf"|\A\W*{any_of('instructions', 'mail_formal')} (?!{any_of('instructions', 'not_greeted')}\b)[^\n,.!?:]{{1,40}},"
     rf"|^[^\S\n]*{any_of('instructions', 'mail_greetings')} (?!{any_of('instructions', 'not_greeted')}\b)"
     r"[^\n,.!?:]{1,40}[,!:]?[^\S\n]*\n\s*\S"
     rf"|(?:\n[^\S\n]*|[.!?] +){any_of('instructions', 'mail_closes')}(?:,[^\S\n]|[,!.]?\s*\n)\s*\S[^\n]{{0,60}}"
@@ -112,9 +113,14 @@ def read_instructions(text: str) -> tuple[Instruction, ...]:
     spans = [span for span in _with_afterthoughts(own) if span[1] - span[0] <= _LONGEST_SAID]
     said = [_Sentence(text, own, *span, alone=len(spans) <= _FEW) for span in spans]
     found = [one.read() or one.read_clauses() for one in said]
-    plain = [one.read_plain() for one in said]
-    # "Don't use emojis." is for good where the turn asks for nothing else.
-    if all(one or other or sentence.is_polite for one, other, sentence in zip(found, plain, said, strict=True)):
+    of_me = any(one.is_of_me for one in said)
+    plain = [one.read_plain(of_me=of_me) for one in said]
+    # "Don't use emojis." is for good where the turn asks for nothing else; what somebody tells of themselves asks for
+    # nothing.
+    if all(
+        one or other or sentence.is_polite or sentence.is_of_me
+        for one, other, sentence in zip(found, plain, said, strict=True)
+    ):
         found = [one or other for one, other in zip(found, plain, strict=True)]
     return tuple(one for one in found if one is not None)
 
@@ -160,12 +166,14 @@ def _is_handed_over(said: str) -> bool:
     """Return whether a sentence gives the assistant a text to work on, for this once."""
     at = 0
     while match := _PATTERNS["lead"].match(said, at):
-        if match["lasts"] or match["about"]:
+        if match["lasts"] or match["about"] or match["topical"]:
             return _PATTERNS["received"].search(said) is not None
         at = match.end()
     if put := _PATTERNS["put"].match(said, at):
         at = put.end()
-    return bool(_PATTERNS["handed"].match(said, at) or _PATTERNS["received"].search(said))
+    # "Correct my mistakes whenever I write to you": no text is given with what is for more than this once.
+    handed = _PATTERNS["handed"].match(said, at) and not _PATTERNS["kept_up"].match(said)
+    return bool(handed or _PATTERNS["received"].search(said))
 
 
 class _Sentence:
@@ -177,7 +185,7 @@ class _Sentence:
         # What it announces goes with it as it was written: "always use this format: day, month".
         self.text = text[start:end] + (text[end:].split("\n", 1)[0] if self.announces else "")
         self.said = " ".join(own[start:end].lower().split())
-        self.start, self.at, self.lasts, self.never = 0, 0, False, False
+        self.start, self.at, self.lasts, self.never, self.at_times = 0, 0, False, False, False
         self._skip()
         self.core = self.at
 
@@ -185,7 +193,11 @@ class _Sentence:
         """Pass over what comes before the instruction."""
         while match := self._match("lead"):
             self.at = match.end()
-            self.lasts |= bool(match["lasts"] or match["about"]) or _PATTERNS["from_now"].search(match[0]) is not None
+            self.at_times |= _PATTERNS["when"].match(match[0]) is not None
+            self.lasts |= (
+                bool(match["lasts"] or match["about"] or match["topical"])
+                or _PATTERNS["from_now"].search(match[0]) is not None
+            )
             self.never |= match[0].startswith("never")
 
     def _match(self, name: str) -> re.Match[str] | None:
@@ -195,6 +207,11 @@ class _Sentence:
     def is_polite(self) -> bool:
         """Return whether it says nothing beside what leads to another one."""
         return _PATTERNS["polite"].fullmatch(self.said) is not None
+
+    @property
+    def is_of_me(self) -> bool:
+        """Return whether it only tells something of the user."""
+        return not self.asked and _PATTERNS["of_me"].match(self.said) is not None
 
     def read(self) -> Instruction | None:
         """Return the instruction that it is, or what it takes back."""
@@ -215,16 +232,28 @@ class _Sentence:
             # "They cheer me up and always make me smile": what somebody does, told on.
             if clause[0].endswith("and ") and _PATTERNS["habit"].match(self.said, clause.end()):
                 continue
-            self.start = self.at = clause.end()
-            self.lasts = self.never = self.alone = False
+            self.at = clause.end()
+            # "I'm colour-blind, so never use red": whose sentence it is says for whom that is.
+            self.start = 0 if self.is_of_me and "so " in clause[0] else self.at
+            self.lasts = self.never = self.at_times = self.alone = False
             self._skip()
             if found := self._found():
                 return self._told(found)
         return None
 
-    def read_plain(self) -> Instruction | None:
+    def read_plain(self, *, of_me: bool) -> Instruction | None:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
-        found = None if self.asked or self.announces else _PATTERNS["plain"].match(self.said, self.core)
+        if self.asked or self.announces:
+            return None
+        put = self._match("put")
+        places = [
+            self.core,
+            0,
+            put.end() if put else 0,
+            *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me),
+        ]
+        names = ("plain", "plain_mine") if of_me or _PATTERNS["please"].search(self.said) else ("plain",)
+        found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
             return None
         return self._told(found)
@@ -234,7 +263,7 @@ class _Sentence:
         if self.asked:
             return self._command()
         foreign = self._match("foreign_named") or self._match("foreign")
-        return self._wished() or self._command() or foreign or self._shaped()
+        return self._wished() or self._command() or foreign or self._shaped() or self._match("formed")
 
     def _wished(self) -> re.Match[str] | None:
         """Return what the user wishes of the answers."""
@@ -290,7 +319,9 @@ class _Sentence:
         said, behind = self.said, command.end()
         if _PATTERNS["when_you"].match(said, self.start):
             return True
-        if _PATTERNS["reminded"].match(said, command.start()):
+        if _PATTERNS["told_when"].search(said, behind):
+            return True
+        if self.at_times or _PATTERNS["reminded"].match(said, command.start()):
             return True
         if self.lasts or command["ever"] or self._is_marked(behind):
             if (
