@@ -326,6 +326,15 @@ def test_what_is_not_sure_or_not_asked_or_overruled_is_not_called_out_of_date(un
     assert not find_marked(**unsure).outdated
 
 
+def test_what_the_assistant_only_repeats_is_not_called_out_of_date():
+    told, question = "My boat is called Petrel.", "What is the name of my boat?"
+    said = [{"role": "user", "content": told}, {"role": "assistant", "content": f"You told me: {told}"}]
+    with Memory.open(":memory:", now=lambda: NOW) as memory:
+        memory.remember(said, user="ana", session="a")
+        text = memory.assemble(question, user="ana", budget=200).text
+    assert f"user: {told}" in text
+
+
 # ---------------------------------------------------------------------------------------------- the verbs
 
 

@@ -166,13 +166,17 @@ def find_outdated(
     """Return the pool with the turns that a later one surely put out of date, where the question is about now.
 
     A turn that does not answer when it is read alone is about something else, however old it looks beside the others.
-    Which later one it was is not known: that of the best rank is the current turn in four of five only.
+    Which later one it was is not known: that of the best rank is the current turn in four of five only. One that
+    this turn repeats word for word still holds ("You said: …").
     """
     if pool.readings is None or not len(pool) or query.stance != "now" or asks_for_past(pool, query):
         return pool
     said = pool.readings.turns
+    current = units[max(said, key=lambda one: said[one].rank)].text if said else ""
     likely = [
-        one for one, turn in said.items() if turn.earlier >= _OUTDATED and "earlier" not in units[one].overruled
+        one
+        for one, turn in said.items()
+        if turn.earlier >= _OUTDATED and "earlier" not in units[one].overruled and units[one].text not in current
     ]
     alone = {one: pair(query.text, turn_of(units[one])) for one in likely}
     turns = {one: dataclasses.replace(turn, alone=alone.get(one, turn.alone)) for one, turn in said.items()}
