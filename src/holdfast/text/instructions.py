@@ -234,7 +234,10 @@ class _Sentence:
                 continue
             self.at = clause.end()
             # "I'm colour-blind, so never use red": whose sentence it is says for whom that is.
-            self.start = 0 if self.is_of_me and "so " in clause[0] else self.at
+            mine = self.is_of_me and "so " in clause[0]
+            if mine and _PATTERNS["of_others"].search(self.said, self.at):
+                return None
+            self.start = 0 if mine else self.at
             self.lasts = self.never = self.at_times = self.alone = False
             self._skip()
             if found := self._found():
@@ -243,7 +246,7 @@ class _Sentence:
 
     def read_plain(self, *, of_me: bool) -> Instruction | None:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
-        if self.asked or self.announces:
+        if self.asked or self.announces or _PATTERNS["told_on"].search(self.said):
             return None
         put = self._match("put")
         places = [
@@ -262,6 +265,8 @@ class _Sentence:
         """Return what asks for something to last; a question only asks for it by "can you"."""
         if self.asked:
             return self._command()
+        if _PATTERNS["told_on"].search(self.said):
+            return None
         foreign = self._match("foreign_named") or self._match("foreign")
         return self._wished() or self._command() or foreign or self._shaped() or self._match("formed")
 
