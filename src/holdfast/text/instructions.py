@@ -248,13 +248,9 @@ class _Sentence:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
         if self.asked or self.announces or _PATTERNS["told_on"].search(self.said):
             return None
-        put = self._match("put")
-        places = [
-            self.core,
-            0,
-            put.end() if put else 0,
-            *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me),
-        ]
+        mine = self.is_of_me and not _PATTERNS["of_others"].search(self.said)
+        clauses = _CLAUSE.finditer(self.said) if mine else ()
+        places = [self.core, 0, *(one.end() for one in clauses)]
         names = ("plain", "plain_mine") if of_me or _PATTERNS["please"].search(self.said) else ("plain",)
         found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
