@@ -234,7 +234,10 @@ class _Sentence:
                 continue
             self.at = clause.end()
             # "I'm colour-blind, so never use red": whose sentence it is says for whom that is.
-            self.start = 0 if self.is_of_me and "so " in clause[0] else self.at
+            mine = self.is_of_me and "so " in clause[0]
+            if mine and _PATTERNS["of_others"].search(self.said, self.at):
+                return None
+            self.start = 0 if mine else self.at
             self.lasts = self.never = self.at_times = self.alone = False
             self._skip()
             if found := self._found():
@@ -243,15 +246,11 @@ class _Sentence:
 
     def read_plain(self, *, of_me: bool) -> Instruction | None:
         """Return the instruction that it is where nothing else is asked for: "Keep answers short."."""
-        if self.asked or self.announces:
+        if self.asked or self.announces or _PATTERNS["told_on"].search(self.said):
             return None
-        put = self._match("put")
-        places = [
-            self.core,
-            0,
-            put.end() if put else 0,
-            *(one.end() for one in _CLAUSE.finditer(self.said) if self.is_of_me),
-        ]
+        mine = self.is_of_me and not _PATTERNS["of_others"].search(self.said)
+        clauses = _CLAUSE.finditer(self.said) if mine else ()
+        places = [self.core, 0, *(one.end() for one in clauses)]
         names = ("plain", "plain_mine") if of_me or _PATTERNS["please"].search(self.said) else ("plain",)
         found = next((hit for at in places for name in names if (hit := _PATTERNS[name].match(self.said, at))), None)
         if found is None or _PATTERNS["moment"].search(self.said) or _PATTERNS["idiom"].search(self.said):
@@ -262,6 +261,8 @@ class _Sentence:
         """Return what asks for something to last; a question only asks for it by "can you"."""
         if self.asked:
             return self._command()
+        if _PATTERNS["told_on"].search(self.said):
+            return None
         foreign = self._match("foreign_named") or self._match("foreign")
         return self._wished() or self._command() or foreign or self._shaped() or self._match("formed")
 
