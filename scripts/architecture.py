@@ -40,7 +40,7 @@ LIMITS = {
     "modules with one importer": "few",
     "lines of a function: median, 95 %, longest": "6, 22, 75",
     "class names with several meanings": "5",
-    "methods of the store's contract": "24",
+    "methods of the store's contract": "25",
     "public settings": "136",
     "settings hidden from users": "0",
     "imports by a string": "0",

@@ -357,10 +357,7 @@ _SYMBOLIC = "thinkingdb-symbolic"
 # What can be switched off, in the order of the pipeline: strategies leave every profile, of the other parts these
 # settings change (`profile` is each of them). A new stage adds its line here.
 SWITCHES: Mapping[str, Mapping[str, object]] = {
-    "lexical": {},
-    "dense": {},
-    "hdc-vsa": {},
-    _SYMBOLIC: {},
+    **dict.fromkeys(("lexical", "dense", "hdc-vsa", _SYMBOLIC), {}),
     "proof_bonus": {"symbolic.seed_bonus": 1.0, "symbolic.goal_bonus": 1.0},
     "role_boost": {"lexical.role_boost": 1.0},
     "agreement_bonus": {"fusion.agreement_bonus": 0.0},
@@ -376,6 +373,7 @@ SWITCHES: Mapping[str, Mapping[str, object]] = {
     "mentions": {"stages.mentions": 0.0},
     "shared_names": {"stages.shared_names": 0.0},
     "current": {"stages.current": 0.0},
+    "newest": {"stages.newest": 0.0},
     "thread": {"stages.thread": 0.0},
     "questions": {"stages.questions": 0.0},
     "diversity": {"stages.diversity": 0.0},
