@@ -357,7 +357,7 @@ _SYMBOLIC = "thinkingdb-symbolic"
 # What can be switched off, in the order of the pipeline: strategies leave every profile, of the other parts these
 # settings change (`profile` is each of them). A new stage adds its line here.
 SWITCHES: Mapping[str, Mapping[str, object]] = {
-    **dict.fromkeys(("lexical", "dense", "hdc-vsa", _SYMBOLIC), {}),
+    **{name: {} for name in ("lexical", "dense", "hdc-vsa", _SYMBOLIC)},
     "proof_bonus": {"symbolic.seed_bonus": 1.0, "symbolic.goal_bonus": 1.0},
     "role_boost": {"lexical.role_boost": 1.0},
     "agreement_bonus": {"fusion.agreement_bonus": 0.0},
