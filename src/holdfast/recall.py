@@ -220,7 +220,7 @@ def _reading_inputs(engine: Engine, question: Question, found: Retrieval, view: 
         return rank(engine, question, kept, view)
 
     return ReadingInputs(
-        engine.reader.judge, engine.reader.pair, rank_hits, engine.settings.score.shares[0], question.read
+        engine.reader.judge, engine.reader.read_alone, rank_hits, engine.settings.score.shares[0], question.read
     )
 
 

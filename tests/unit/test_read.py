@@ -11,7 +11,8 @@ from builders import NOW, later, make_pool, make_unit, opened
 from holdfast import InputError, Memory, ReaderError, Settings
 from holdfast.models import embedder as shipped
 from holdfast.models import open_reader
-from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, share_room
+from holdfast.models.embedder import shipped_folder
+from holdfast.models.reader import Judgement, Reader, Turn, best_window, join, join_pair, load_reader, share_room
 from holdfast.ranking import read
 from holdfast.ranking.pool import ReadingInputs, StageEffect, StageInputs
 from holdfast.ranking.read import RECIPES, TOGETHER, find_outdated, read_together
@@ -48,7 +49,11 @@ def texts(hits):
 
 def reading_of(judge, pair=lambda _question, _turn: 0.0, recipe="once"):
     """Return what stages need to read, where hits are ranked by relevance alone."""
-    return ReadingInputs(judge, pair, lambda pool: (pool, pool.rel), 1.0, recipe)
+
+    def read_alone(question, turns):
+        return [pair(question, turn) for turn in turns]
+
+    return ReadingInputs(judge, read_alone, lambda pool: (pool, pool.rel), 1.0, recipe)
 
 
 def staging(pool_units, reading, text=QUESTION):
@@ -89,6 +94,13 @@ def test_where_nothing_answers_the_reader_says_so():
     turns = [Turn("user", text) for text in MOVED]
     asked, unknown = (open_reader().judge(text, turns) for text in (QUESTION, "What is my dentist called?"))
     assert asked.nothing < 0.0 < unknown.nothing
+
+
+def test_turns_read_at_the_same_time_are_read_as_one_by_one():
+    turns = [Turn("user", f"{text} {number}") for number in range(4) for text in MOVED]
+    together = open_reader().read_alone("Where did I move to?", turns)
+    reader = load_reader(shipped_folder("reader"), shipped_folder("minilm"), 1)
+    assert together == [reader.pair("Where did I move to?", turn) for turn in turns]
 
 
 def test_a_turn_alone_is_judged_by_what_it_says():

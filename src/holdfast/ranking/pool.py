@@ -292,12 +292,12 @@ def _joined_reasons(one: StageEffect, other: StageEffect) -> tuple[str, ...] | s
 class ReadingInputs:
     """What reading together works with: the reader, and the hits as they would be ranked with their scores.
 
-    `judge` reads turns together, `pair` one alone; `recipe` says what is read.
+    `judge` reads turns together, `read_alone` one by one; `recipe` says what is read.
     `alpha` is the share of relevance in such a score.
     """
 
     judge: Callable[[str, Sequence[Turn]], Judgement]
-    pair: Callable[[str, Turn], float]
+    read_alone: Callable[[str, Sequence[Turn]], list[float]]
     rank: Callable[[Pool], tuple[Pool, Floats]]
     alpha: float
     recipe: str = "once"

@@ -124,7 +124,7 @@ def _read(ids: Sequence[str], scores: Floats, staging: StageInputs, reading: Rea
     units = [known[one] for one in ids]
     turns = [turn_of(unit) for unit in units]
     further = range(recipe.alone, len(ids)) if not recipe.alone or len(ids) > TOGETHER else ()
-    alone = {place: reading.pair(question, turns[place]) for place in further}
+    alone = dict(zip(further, reading.read_alone(question, [turns[place] for place in further]), strict=True))
     values = scores + _CHOICE * np.array([alone.get(place, 0.0) for place in range(len(ids))])
     wanted = np.where(np.arange(len(ids)) < recipe.alone, np.inf, values)
     best = np.sort(np.argsort(-wanted, kind="stable")[:TOGETHER])
@@ -134,7 +134,8 @@ def _read(ids: Sequence[str], scores: Floats, staging: StageInputs, reading: Rea
     values[together] = scores[together] + _RANK * judged.rank - _OTHER_TIME * other_time
     first = np.lexsort((together, -values[together]))[: recipe.finalists]
     final = together[first]
-    alone |= {place: reading.pair(question, turns[place]) for place in final.tolist() if place not in alone}
+    left = [place for place in final.tolist() if place not in alone]
+    alone |= zip(left, reading.read_alone(question, [turns[place] for place in left]), strict=True)
     logits = np.array([alone[place] for place in final.tolist()])
     # What a later turn put out of date, or is of another time, answers the question too, by its own words.
     holds = np.where(logits > 0.0, (1.0 - judged.earlier[first]) * (1.0 - other_time[first]), 1.0)
