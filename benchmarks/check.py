@@ -60,13 +60,16 @@ def measure(folder: Path) -> dict[str, float]:
         plain.finish()
         asked = [(text, embedder.embed_query(text)) for text, _ in questions]
         systems: dict[str, Callable[[Any], object]] = {
-            "search": lambda each: memory.search(each[0], user=USER),
+            "search": lambda each: memory.search(each[0], user=USER, read=False),
             "fast": lambda each: memory.search(each[0], user=USER, profile="fast"),
-            "assemble": lambda each: memory.assemble(each[0], user=USER, session=SESSION, budget=BUDGET),
+            "assemble": lambda each: memory.assemble(each[0], user=USER, session=SESSION, budget=BUDGET, read=False),
             "plain search": lambda each: plain.search(*each),
         }
         time_by_turns(systems, asked[:ROUNDS], 1)
         spent |= time_by_turns(systems, asked, ROUNDS, clock=process_time)
+        # Once: what the reader has said of a question is kept.
+        reading = {"read": lambda each: memory.search(each[0], user=USER, read="once")}
+        spent |= time_by_turns(reading, asked[ROUNDS:], 1, clock=process_time)
     file = sqlite3.connect(folder / "memory.db")
     spent["rewrite"] = [timed(partial(file.execute, "VACUUM"), process_time) for _ in range(ROUNDS)]
     file.close()
@@ -80,6 +83,7 @@ def measure(folder: Path) -> dict[str, float]:
         "search (hybrid) ÷ numpy and FTS5 over the same units": middle["search"] / middle["plain search"],
         "search (fast) ÷ numpy and FTS5 over the same units": middle["fast"] / middle["plain search"],
         "assemble ÷ search (hybrid)": middle["assemble"] / middle["search"],
+        "search that reads ÷ search (hybrid)": middle["read"] / middle["search"],
         "open and search ÷ rewrite of the file": middle["open"] / middle["rewrite"],
         "import holdfast ÷ import numpy": middle["import"] / middle["numpy"],
         "holdfast --version ÷ import numpy": middle["version"] / middle["numpy"],
