@@ -400,7 +400,9 @@ def test_recall_shows_the_part_of_a_long_text_that_matched():
 
 def test_sessions_are_shown_and_found_by_the_titles_of_their_conversations():
     with opened(embedder=HashEmbedder()) as memory:
-        told = (EXPORTS / "chatgpt" / "conversations.json").read_text().replace('"Sourdough"', '"Sourdough <starter>"')
+        told = (
+            (EXPORTS / "chatgpt" / "conversations.json").read_text().replace('"Sourdough"', '"Sourdough <starter>"')
+        )
         memory.import_(told.encode(), user="me")
         memory.remember("We sail at nine.", user="me", session="harbour-1")
         titles = {one.name: one.title for one in memory.sessions(user="me")}
@@ -426,7 +428,9 @@ def test_the_context_page_says_when_each_item_was_said_and_by_whom():
         with served(memory) as address, client(address) as http:
             page = http.get("/context?user=me&q=office+key").text
     for day in (3, 9):
-        assert re.search(rf"<b><bdi>Ida</bdi></b> <time datetime=\"2026-02-0{day}T[^>]*>{day} Feb 2026, 10:30</time>", page)
+        assert re.search(
+            rf"<b><bdi>Ida</bdi></b> <time datetime=\"2026-02-0{day}T[^>]*>{day} Feb 2026, 10:30</time>", page
+        )
 
 
 def test_the_header_suggests_users_to_those_who_may_know_of_them(memory, tmp_path):

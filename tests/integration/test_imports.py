@@ -154,7 +154,7 @@ def test_messengers_name_speakers_and_read_clocks_and_dates_of_any_order(memory)
     assert units(memory, user="fi")[0].event_time == datetime(2022, 3, 12, 14, 8, 18, tzinfo=UTC)
 
 
-# What the app writes by itself: a line without a speaker, a placeholder, a deleted message, and an event of an iPhone.
+# What the app writes by itself: a line without a speaker, placeholders, a deleted message, and events.
 APP_LINES = {
     "en": (
         "Messages and calls are end-to-end encrypted. Only people in this chat can read them.",
@@ -166,7 +166,11 @@ APP_LINES = {
         "Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt. Niemand außerhalb dieses Chats kann sie lesen.",
         ("<Medien ausgeschlossen>", "Bild weggelassen", "Video weggelassen"),
         "Diese Nachricht wurde gelöscht.",
-        ("Nils hat die Gruppe verlassen", "Rosa hat Nils hinzugefügt", "Rosa hat den Betreff zu „Reise: 2024“ geändert"),
+        (
+            "Nils hat die Gruppe verlassen",
+            "Rosa hat Nils hinzugefügt",
+            "Rosa hat den Betreff zu „Reise: 2024“ geändert",
+        ),
     ),
     "es": (
         "Los mensajes y las llamadas están cifrados de extremo a extremo. Nadie fuera de este chat puede leerlos.",
@@ -187,7 +191,7 @@ APP_LINES = {
         ("Nils ha abbandonato il gruppo", "Rosa ha aggiunto Nils", "Rosa ha cambiato l'oggetto in “Viaggio: 2024”"),
     ),
     "pt": (
-        "As mensagens e as chamadas são protegidas com a criptografia de ponta a ponta e ficam entre você e os outros.",
+        "As mensagens e as chamadas são protegidas com a criptografia de ponta a ponta. Ninguém mais pode ler.",
         ("<Mídia oculta>", "imagem ocultada", "áudio ocultado"),
         "Mensagem apagada",
         ("Nils saiu", "Rosa adicionou Nils", "Rosa mudou o nome do grupo para “Viagem: 2024”"),
@@ -196,7 +200,11 @@ APP_LINES = {
         "Berichten en oproepen zijn end-to-end versleuteld. Niemand buiten deze chat kan ze lezen.",
         ("<Media weggelaten>", "afbeelding weggelaten", "video weggelaten"),
         "Dit bericht is verwijderd",
-        ("Nils heeft de groep verlaten", "Rosa heeft Nils toegevoegd", "Rosa heeft het onderwerp gewijzigd in “A: b”"),
+        (
+            "Nils heeft de groep verlaten",
+            "Rosa heeft Nils toegevoegd",
+            "Rosa heeft het onderwerp gewijzigd in “A: b”",
+        ),
     ),
 }
 

@@ -279,7 +279,10 @@ class Site:
         except BudgetError:  # the hard rules alone are too long: no context, and so no passes
             context = None
         answer = views.view_recall(result, context)
-        values |= {"answer": answer, "texts": {name: unit.text for name, unit in self._units(visit, answer.mentioned).items()}}
+        values |= {
+            "answer": answer,
+            "texts": {name: unit.text for name, unit in self._units(visit, answer.mentioned).items()},
+        }
         return PageContent("recall", question, values | ({} if answer.hits else self._overview(visit)))
 
     def _overview(self, visit: PageRequest) -> dict[str, Any]:
