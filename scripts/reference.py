@@ -110,8 +110,10 @@ def _meaning(told: str | Mapping[str, str]) -> str:
     """Return what an argument means, by verb where that differs."""
     if isinstance(told, str):
         return told
-    by_verb = [f"`{verb}`: {one.partition(';')[0]}" for verb, one in told.items() if verb != "other"]
-    return "; ".join((*by_verb, *([f"elsewhere: {told['other']}"] if "other" in told else [])))
+    verbs: dict[str, list[str]] = {}
+    for verb, one in told.items():
+        verbs.setdefault(one.partition(";")[0], []).append("elsewhere" if verb == "other" else f"`{verb}`")
+    return "; ".join(f"{', '.join(names)}: {one}" for one, names in verbs.items())
 
 
 def doors() -> Iterator[str]:

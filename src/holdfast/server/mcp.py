@@ -72,7 +72,7 @@ FiltersArgument = Annotated[
 Replaced = Annotated[bool, Field(description="Also what has been replaced or is no longer valid.")]
 Limit = Annotated[int, Field(ge=1, le=200, description="Most memories.")]
 Offset = Annotated[int, Field(ge=0, description="How many to skip; an answer that was cut says what to give here.")]
-Author = Annotated[
+AuthorArgument = Annotated[
     Literal["user", "assistant", "tool"],
     Field(
         description="Whose words these are. `user`: the user's own, in the first person; only such words "
@@ -146,7 +146,7 @@ class Tools:
 
     def remember(
         self, owner: Owner, content: Annotated[str, Field(description="One statement, complete by itself.")],
-        author: Author, session: Session = "",
+        author: AuthorArgument, session: Session = "",
         at: Annotated[str, Field(description="When it was said, as 2026-04-02T09:00:00Z; default now.")] = "",
         valid_to: Annotated[str, Field(description="When it stops being true, if known, as 2026-04-02.")] = "",
         supersedes: Annotated[Ids, Field(description="Ids of memories that this one makes outdated.")] = [],

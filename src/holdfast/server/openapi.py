@@ -154,10 +154,12 @@ def _curl(call: HttpCall) -> str:
 
 def _problems(raised: Mapping[str, str] = {}) -> dict[str, JSON]:
     content = {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    why = [f"{getattr(errors, name).status} `{name}`: {told}" for name, told in raised.items()]
+    found = sorted((getattr(errors, name).status, name, told) for name, told in raised.items())
+    why = [f"{status} `{name}`: {told}" for status, name, told in found]
+    about = {"4XX": "A problem of the call.", "5XX": "A problem of the server."}
     return {
-        "4XX": {"description": "\n\n".join(("A problem of the call.", *why)), "content": content},
-        "5XX": {"description": "A problem of the server.", "content": content},
+        code: {"description": "\n\n".join((told, *(one for one in why if one[0] == code[0]))), "content": content}
+        for code, told in about.items()
     }
 
 
@@ -215,7 +217,7 @@ def _shown(path: str, method: str, made: dict[str, JSON]) -> dict[str, Any]:
     return {
         "method": method.upper(), "path": path, "name": made.get("operationId", path.strip("/")), "made": made,
         "rows": sorted(rows, key=lambda one: not one["needed"]), "answer": answer, "kinds": [*answer["content"]],
-        "type": _type_text(content["schema"]) if content.get("schema") else "", "problem": made["responses"]["4XX"],
+        "type": _type_text(content["schema"]) if content.get("schema") else "", "problems": [told for code in ("4XX", "5XX") for told in made["responses"][code]["description"].split("\n\n")[1:]],
         "example": json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else "",
         "call": [one["source"] for one in made.get("x-codeSamples", ())],
     }  # fmt: skip
