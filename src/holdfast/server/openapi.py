@@ -213,11 +213,13 @@ def _shown(path: str, method: str, made: dict[str, JSON]) -> dict[str, Any]:
         told = {"name": "body", "place": "body", "type": types, "needed": True}
         rows.append({**told, "about": body.get("description", "")})
     answer = made["responses"]["200"]
+    failing = (made["responses"][code]["description"] for code in ("4XX", "5XX"))
+    problems = [told for one in failing for told in one.split("\n\n")[1:]]
     content = answer["content"].get(JSON_BODY, {})
     return {
         "method": method.upper(), "path": path, "name": made.get("operationId", path.strip("/")), "made": made,
         "rows": sorted(rows, key=lambda one: not one["needed"]), "answer": answer, "kinds": [*answer["content"]],
-        "type": _type_text(content["schema"]) if content.get("schema") else "", "problems": [told for code in ("4XX", "5XX") for told in made["responses"][code]["description"].split("\n\n")[1:]],
+        "type": _type_text(content["schema"]) if content.get("schema") else "", "problems": problems,
         "example": json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else "",
         "call": [one["source"] for one in made.get("x-codeSamples", ())],
     }  # fmt: skip
