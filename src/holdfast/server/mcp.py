@@ -58,7 +58,7 @@ MaxTokens = Annotated[
 QuestionText = Annotated[str, Field(description="The question, in full and with names, as the user would put it.")]
 Session = Annotated[str, Field(description="Name of a conversation. Leave it out when you do not know one.")]
 Id = Annotated[str, Field(description="Id of a memory, exactly as search_memory or list_memories gives it.")]
-Ids = Annotated[
+UnitIds = Annotated[
     list[str], Field(max_length=200, description="Ids of memories, as search_memory or list_memories gives them.")
 ]
 Metadata = Annotated[dict[str, Any], Field(description='JSON object to filter by later, as {"project": "x"}.')]
@@ -69,7 +69,7 @@ FiltersArgument = Annotated[
         "operators eq, ne, in, gt, gte, lt, lte, contains, and/or/not."
     ),
 ]
-Replaced = Annotated[bool, Field(description="Also what has been replaced or is no longer valid.")]
+IncludeReplaced = Annotated[bool, Field(description="Also what has been replaced or is no longer valid.")]
 Limit = Annotated[int, Field(ge=1, le=200, description="Most memories.")]
 Offset = Annotated[int, Field(ge=0, description="How many to skip; an answer that was cut says what to give here.")]
 AuthorArgument = Annotated[
@@ -149,7 +149,7 @@ class Tools:
         author: AuthorArgument, session: Session = "",
         at: Annotated[str, Field(description="When it was said, as 2026-04-02T09:00:00Z; default now.")] = "",
         valid_to: Annotated[str, Field(description="When it stops being true, if known, as 2026-04-02.")] = "",
-        supersedes: Annotated[Ids, Field(description="Ids of memories that this one makes outdated.")] = [],
+        supersedes: Annotated[UnitIds, Field(description="Ids of memories that this one makes outdated.")] = [],
         metadata: Metadata = {},
     ) -> str:  # fmt: skip
         """Keep a statement word for word, beyond this conversation.
@@ -173,7 +173,7 @@ class Tools:
         session: Annotated[Session, Field(description="Search this conversation alone.")] = "",
         filters: FiltersArgument = {},
         as_of: Annotated[str, Field(description="Answer from what was known then, as 2026-04-02.")] = "",
-        include_replaced: Replaced = False, max_tokens: MaxTokens = 2_000,
+        include_replaced: IncludeReplaced = False, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
         """Find single memories by words and meaning, best first, each with its id.
 
@@ -267,7 +267,7 @@ class Tools:
         return page.heading() + page.memory(1, unit, f"version {unit.version}")
 
     def forget_memory(
-        self, owner: Owner, ids: Ids = [],
+        self, owner: Owner, ids: UnitIds = [],
         session: Annotated[Session, Field(description="A whole conversation, instead of ids.")] = "",
         document: Annotated[str, Field(description="A whole document by its name, instead of ids.")] = "",
         confirm: Annotated[bool, Field(description="True: erase. Otherwise only say what would be erased.")] = False,
@@ -293,11 +293,12 @@ class Tools:
         return page.write(heading, items, lambda _: "raise max_tokens")
 
     def list_memories(
-        self, owner: Owner, ids: Ids = [],
+        self, owner: Owner, ids: UnitIds = [],
         session: Annotated[Session, Field(description="Those of this conversation alone.")] = "",
         filters: FiltersArgument = {},
         oldest_first: Annotated[bool, Field(description="Oldest first instead of newest first.")] = False,
-        include_replaced: Replaced = False, limit: Limit = 20, offset: Offset = 0, max_tokens: MaxTokens = 2_000,
+        include_replaced: IncludeReplaced = False, limit: Limit = 20, offset: Offset = 0,
+        max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
         """List memories by time, newest first, or show given ids in full.
 
