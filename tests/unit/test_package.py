@@ -113,7 +113,8 @@ def test_every_named_query_is_used():
 
 
 def test_the_settings_stay_few():
-    assert len(Settings().describe()) <= 102
+    # 34 more than before: what the sources let a user configure (C6, C7, C10, C11, C18), profiles included.
+    assert len(Settings().describe()) <= 136
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
