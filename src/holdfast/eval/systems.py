@@ -27,7 +27,8 @@ from holdfast.kernels import Floats
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.openers import temporary_store
-from holdfast.settings import PROFILES, REAL_NAMES, AssemblySettings, RawValue, Settings
+from holdfast.settings import PROFILES, AssemblySettings, RawValue, Settings
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit

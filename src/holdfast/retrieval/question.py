@@ -19,7 +19,8 @@ from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy
-from holdfast.settings import PROFILES, REAL_NAMES, ProfileSettings, Settings
+from holdfast.settings import PROFILES, ProfileSettings, Settings
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.store.contract import Reading, Store, read_once
 from holdfast.text.dates import TimeMention, TimeRange, time_mention
 from holdfast.text.questions import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names

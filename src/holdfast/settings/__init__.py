@@ -15,11 +15,11 @@ from typing import Self
 
 from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
-from holdfast.settings.loading import REAL_NAMES, RawValue, Triple, cosine, group, setting, share, unread_file, use_file
+from holdfast.settings.loading import RawValue, Triple, cosine, group, setting, share, unread_file, use_file
 from holdfast.types.units import AUTHORS, FIELDS, KINDS
 from holdfast.values import dataclass
 
-__all__ = ["REAL_NAMES", "RawValue", "Settings", "unread_file", "use_file"]
+__all__ = ["RawValue", "Settings", "unread_file", "use_file"]
 
 RECIPES = ("default", "reference")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")

@@ -33,7 +33,8 @@ from holdfast.server.inspector.pages import (
     static_files,
 )
 from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body, welcome
-from holdfast.settings import PROFILES, REAL_NAMES
+from holdfast.settings import PROFILES
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.types import Unit
 from holdfast.types.contexts import Context
 from holdfast.values import dataclass
