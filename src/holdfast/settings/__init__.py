@@ -240,8 +240,9 @@ class ProjectionSettings:
     growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
     # The sources' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question")
-    # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
-    floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain (not yet tuned)")
+    # With no floor a relevant unit one week old scores almost nothing. Of .5, .7, .85, .95 and 1, .85 is the lowest
+    # that loses no evidence of development chats (decision 117).
+    floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain")
     share_recency: float = setting(0.5, "α_r: share of recency in the weight above the floor", internal=True)
     # The sources' own, a half-life of 19 hours; `search` has rates of its own (C9).
     rates: Mapping[str, float] = setting(

@@ -1,7 +1,7 @@
 """What a group of settings is made of, and how a value reaches it: declared keys, checked domains, files, conversion.
 
-A key marked `internal` is one that the recipes set and nobody turns by hand: neither a file nor the environment may
-name it, and no list of settings shows it. Python code may set it, as the evaluation harness does.
+A key marked `internal` is one that the recipes set: neither a file nor the environment may name it, and no list of
+settings shows it. Python code may set it, as the evaluation harness does.
 """
 
 from __future__ import annotations
