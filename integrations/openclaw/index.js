@@ -154,26 +154,30 @@ const told = new Map();
 function makeRules(server, { url = "", user = "", timeoutMs = 3000 }, folder, logger) {
   async function send(name, agent) {
     const key = JSON.stringify([url, user, agent, name]);
-    let mark;
+    let mark, goesOn = true; // not where the server is away: the next file would fail alike
     try {
       const text = await readRules(folder, name);
       mark = createHash("sha256").update(text).digest("hex");
-      if (told.get(key) === mark) return;
+      if (told.get(key) === mark) return true;
       told.set(key, mark);
       await server.call("declare", { ...(agent ? { agent } : {}), name, text }, { ms: COMMIT_MS });
     } catch (error) {
       if (mark === undefined) { // not readable: said once, and what was sent before holds
-        if (told.get(key) === error.message) return;
+        if (told.get(key) === error.message) return true;
         told.set(key, error.message);
-      } else if (![404, ...REFUSED_FOR_GOOD].includes(error.status) && told.get(key) === mark) told.delete(key);
+      } else if (![404, ...REFUSED_FOR_GOOD].includes(error.status)) {
+        if (told.get(key) === mark) told.delete(key);
+        goesOn = false;
+      }
       logger.warn(`holdfast: ${name} is not in force as it stands: ${error.cause?.message ?? error.message}`);
     }
+    return goesOn;
   }
   return async (agent) => {
     if (!folder) return;
     let timer;
     const limit = new Promise((done) => { timer = setTimeout(done, timeoutMs); });
-    const sent = (async () => { for (const name of RULES) await send(name, agent); })();
+    const sent = (async () => { for (const name of RULES) if (!await send(name, agent)) return; })();
     await Promise.race([sent, limit]);
     clearTimeout(timer);
   };

@@ -100,8 +100,10 @@ def test_each_agents_rules_have_the_whole_share(memory):
     large = "- " + "never mind the weather " * int(settings.budget * settings.hard_share * 0.15)
     for agent in ("main", "other"):
         assert host.declare(memory, name="AGENTS.md", text=large, agent=agent).status == "declared"
-    with pytest.raises(BudgetError, match="the hard rules need"):
-        host.declare(memory, name="SOUL.md", text=large, agent="main")
+    host.declare(memory, name="AGENTS.md", text="- Be brief.")
+    for agent in ("main", None):
+        with pytest.raises(BudgetError, match="the hard rules need"):
+            host.declare(memory, name="SOUL.md", text=large, agent=agent)
 
 
 # ------------------------------------------------------------------------------------------------- assemble

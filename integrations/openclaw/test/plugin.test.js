@@ -283,11 +283,11 @@ test("rules that a server could not take are sent again, and none that hangs hol
   answers.declare = { status: "declared" };
   await turn(host, "b");
   await turn(host, "c");
-  assert.deepEqual(declared().map((one) => one.name), ["AGENTS.md", "SOUL.md", "AGENTS.md", "SOUL.md"]);
+  assert.deepEqual(declared().map((one) => one.name), ["AGENTS.md", "AGENTS.md", "SOUL.md"]);
   writeFileSync(join(workspaceDir, "AGENTS.md"), "- Say ahoy.");
   answers.declare = { code: -1 };
   for (const prompt of ["d", "e"]) assert.match((await turn(host, prompt)).systemPromptAddition, /Petrel/);
-  assert.equal(declared().length, 5); // still under way: not sent twice
+  assert.equal(declared().length, 4); // still under way: not sent twice
 });
 
 test("manifest, tools and header fit together", () => {

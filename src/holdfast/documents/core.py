@@ -186,8 +186,15 @@ def check_document(desk: IngestContext, document: Document, view: View) -> None:
     own = (document.name, document.user)
     others = [kept for kept in core if (kept.name, kept.user) != own and kept.is_for(document.agent)]
     present = [*(_present(desk, other)[0] for other in others), document]
-    hard = [text for one in present for text in _texts(_read(desk, one), "hard", one.name)]
-    check_hard(hard, desk.counter, desk.settings.assembly)
+    _check_each_agents([(one, _read(desk, one)) for one in present], desk.counter, desk.settings)
+
+
+def _check_each_agents(core: Sequence[tuple[Document, Partition]], counter: TokenCounter, settings: Settings) -> None:
+    """Refuse hard rules that together pass their share for one agent: it sees its own and those of all."""
+    for agent in sorted({one.agent or "" for one, _ in core}):
+        seen = [(one.name, partition) for one, partition in core if one.agent in (agent, None)]
+        hard = [text for name, partition in seen for text in _texts(partition, "hard", name)]
+        check_hard(hard, counter, settings.assembly)
 
 
 def import_checks(desk: IngestContext) -> tuple[Callable[[bytes], bytes], Callable[[Document, View], None]]:
@@ -207,12 +214,8 @@ def check_rules(store: Store, settings: Settings, counter: TokenCounter | None) 
     view = View(tenant=own.tenant, user=own.user, now=EPOCH, reference_time=EPOCH)  # rules are of no time
     core = read_once(store, view, _CORE)
     read = [(one, _partitioned(one.name, one.body, settings.authored.max_bytes)) for one in core]
-    count = counter or Estimator(RATIOS[settings.tokens.ratios])
     try:
-        for agent in {one.agent or "" for one in core}:  # with none of its own, an agent has those of all
-            seen = [(one.name, partition) for one, partition in read if one.agent in (agent, None)]
-            hard = [text for name, partition in seen for text in _texts(partition, "hard", name)]
-            check_hard(hard, count, settings.assembly)
+        _check_each_agents(read, counter or Estimator(RATIOS[settings.tokens.ratios]), settings)
     except BudgetError as error:
         if not settings.assembly.lenient_hard:
             store.close()
