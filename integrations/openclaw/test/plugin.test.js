@@ -277,7 +277,7 @@ test("rules that are refused or cannot be read are told once, and the turn has i
 
 test("rules that a server could not take are sent again, and none that hangs holds up a turn", async (t) => {
   const workspaceDir = workspace(t, { "AGENTS.md": "- Say moin." });
-  const host = load({ url, user: "away", timeoutMs: 60 }, { workspaceDir });
+  const host = load({ url, user: "away", timeoutMs: 1_000 }, { workspaceDir });
   answers.declare = { code: 503, detail: "busy" };
   await turn(host, "a");
   answers.declare = { status: "declared" };
