@@ -222,7 +222,7 @@ def declare(
     if agent is not None and "/" in agent:
         raise InputError(f"agent = {quote_value(agent)} has a slash, which ends an agent's name here; name another")
     own: dict[str, Any] = {"user": memory.settings.store.user if user is None else user, "tenant": tenant}
-    called = name_for_agent(agent, check_name("name", name) or "")
+    called = name_for_agent(check_name("agent", agent, optional=True), check_name("name", name) or "")
     if text.strip():
         memory.ingest(text, name=called, core=True, **own)
         return DeclareResult("declared")
