@@ -27,7 +27,7 @@ from holdfast.lifecycle.forget import erase, make_request
 from holdfast.messages.checks import check_flag, check_location, check_name, choose
 from holdfast.messages.content import QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
-from holdfast.models import open_summariser
+from holdfast.models import can_summarise, open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.retrieval.question import Engine
@@ -347,7 +347,9 @@ class Memory:
 
     def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
-        return self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
+        found = self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
+        able = self._summariser is not None or can_summarise(self._settings.summariser)
+        return self._vectors.complete(found, abstractive_ready=able)
 
     def users(
         self, *, user: str | None = None, tenant: str | None = None, limit: int | None = 50
@@ -539,9 +541,8 @@ class Memory:
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.required("compaction compares turns by their vectors")
-        if self._summariser is None:
-            self._summariser = open_summariser(self._settings.summariser)
-        own = self._counter, self._summariser, self._now()
+        summariser = open_summariser(self._settings.summariser) if self._summariser is None else self._summariser
+        own = self._counter, summariser, self._now()
         return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)
 
     def _protected(self, view: View) -> frozenset[str]:

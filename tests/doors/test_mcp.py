@@ -152,6 +152,7 @@ async def walk(client):
     status = await ask("memory_status")
     assert 'memory of: user "ana"' in status
     assert 'latest: "s1" (' in status
+    assert "gate: promotes from 0.25\nsummaries: extractive\n" in status
     assert "nothing is erased yet" in await ask("forget_memory", ids=[old])
     assert "erased 1" in await ask("forget_memory", ids=[old], confirm=True)
     assert done.keys() == TOOLS.keys()

@@ -28,6 +28,7 @@ from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.openers import temporary_store
 from holdfast.settings import PROFILES, AssemblySettings, RawValue, Settings
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit
@@ -481,7 +482,7 @@ def select_systems(
     if not (profiles or off or ablate or compacted or tune) and baselines:
         return SystemSelection(tuple(chosen))
     ablated: dict[str, str] = {}
-    names = list(dict.fromkeys(profiles)) or ["hybrid"]
+    names = list(dict.fromkeys(REAL_NAMES.get(name, name) for name in profiles)) or ["hybrid"]
     for profile in names:
         base = _switch_off_each(settings, off, profile)
         whole = " without ".join([profile, *dict.fromkeys(off)])

@@ -160,6 +160,19 @@ def open_summariser(settings: SummariserSettings) -> Summariser | None:
     return cast("Summariser", local)
 
 
+def can_summarise(settings: SummariserSettings) -> bool:
+    """Return whether a model would write summaries: its files are there, or its server is named; neither is asked."""
+    try:
+        found = open_summariser(settings)
+        if settings.summariser == "onnx":
+            from holdfast.models.t5 import file_names  # noqa: PLC0415 - see `open_summariser`
+
+            file_names(Path(settings.folder.strip()).expanduser())
+    except (SettingsError, SummariserError):  # `compact` tells which
+        return False
+    return found is not None
+
+
 def _needed(kind: str, name: str, setting: str, value: str, remedy: str = "set it") -> str:
     if not value.strip():
         raise SettingsError(f"the {kind} {name} needs {setting}, which is empty; {remedy}")

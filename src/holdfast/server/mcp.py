@@ -381,7 +381,9 @@ class Tools:
             "scope": "each call may name another" if self._scope.allow_scope else "fixed",
             "memories": f"{stats.units} ({kinds})" if stats.units else "0", "span": span,
             "conversations": str(stats.sessions), "latest": _listed(self._memory.sessions(**whose)),
-            "documents": _listed(self._memory.documents(**whose)), "there are": others, "holdfast": __version__,
+            "documents": _listed(self._memory.documents(**whose)), "there are": others, "embedder": stats.embedder,
+            "gate": "" if stats.gate_threshold is None else f"promotes from {stats.gate_threshold:g}",
+            "summaries": "abstractive" if stats.abstractive_ready else "extractive", "holdfast": __version__,
         }  # fmt: skip
         return "".join(f"{name}: {value}\n" for name, value in rows.items() if value)
 

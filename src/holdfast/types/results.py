@@ -524,3 +524,7 @@ class Stats:
     schema_version: int
     location: str
     staleness_seconds: float | None = None  # how old the newest of what a replica has may be; None elsewhere
+    # The memory's part; a store by itself leaves it out.
+    gate_threshold: float | None = None  # what promotes a turn (C17); None where `gate.policy` judges none
+    abstractive_ready: bool = False  # whether a model would write summaries (C18)
+    embedder: str = ""  # its name in the settings, or the class of the caller's own

@@ -47,6 +47,7 @@ Stance = Literal["now", "then"]  # fmt: skip
 # for good, a later turn says something else of the same.
 DecisionKind = Literal["superseded", "standing", "question", "earlier"]
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
+_OF_AGENT = "agent:"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DECISIONS: tuple[DecisionKind, ...] = get_args(DecisionKind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -371,6 +372,11 @@ def is_piece(unit_id: str) -> bool:
     return _PIECE_MARK in unit_id and len(said) == _DIGEST_CHARS and set(said) <= set(string.hexdigits)
 
 
+def name_for_agent(agent: str | None, name: str) -> str:
+    """Return the name of a document that one agent alone sees: other agents of its user have rules of their own."""
+    return name if agent is None else f"{_OF_AGENT}{agent}/{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as it was last read; the rules of a `core` one go into every context (C14).
@@ -386,6 +392,16 @@ class Document:
     path: str = ""
     core: bool = True
     here: bool = True
+
+    @property
+    def agent(self) -> str | None:
+        """Return whose it is when it is of one agent alone; see `name_for_agent`."""
+        head, slash, _ = self.name.partition("/")
+        return head.removeprefix(_OF_AGENT) if slash and head.startswith(_OF_AGENT) else None
+
+    def is_for(self, agent: str | None) -> bool:
+        """Return whether an agent may see it; without an agent, all are seen."""
+        return agent is None or self.agent in (agent, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from holdfast.server.inspector.pages import (
 )
 from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body, welcome
 from holdfast.settings import PROFILES
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.types import NameCount, Unit
 from holdfast.types.contexts import Context, SectionName
 from holdfast.values import dataclass
@@ -262,6 +263,7 @@ class Site:
     def _recall(self, visit: PageRequest) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         limit, profile = max(visit.number("limit", _HITS, _MOST_HITS), 1), visit.text("profile") or "hybrid"
+        profile = REAL_NAMES.get(profile, profile)
         asked = {
             "q": question or "", "session": session or "", "profile": profile, "limit": limit,
             "as_of": visit.text("as_of") or "", "all": visit.flag("all"),
@@ -425,8 +427,7 @@ class Site:
             for route, counts in self._host.histograms().items()
             if sum(counts) and route != "static"
         ]
-        embedding = self._memory.settings.embedding
-        values = {"stats": stats, "timings": timings, "bounds": BOUNDS, "embedder": embedding.embedder}
+        values = {"stats": stats, "timings": timings, "bounds": BOUNDS}
         return PageContent("status", "Health", values)
 
     # --------------------------------------------------------------------------------------------------- forgetting
