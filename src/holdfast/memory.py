@@ -16,7 +16,7 @@ from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, expand_keywords
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.documents.core import load_rules, make_document
+from holdfast.documents.core import load_rules
 from holdfast.documents.folder import EXCLUDED, INCLUDED, make_folder
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
@@ -25,7 +25,7 @@ from holdfast.lifecycle import supersede as changed
 from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.lifecycle.forget import erase, make_request
 from holdfast.messages.checks import check_flag, check_location, check_name, choose
-from holdfast.messages.content import QuestionInput, sessions_in
+from holdfast.messages.content import MessageObject, QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
 from holdfast.models import open_summariser
 from holdfast.models.embedder import Embedder
@@ -55,7 +55,7 @@ from holdfast.types.outcomes import Compaction, Decision, Erasure, ExportReport,
 
 Units = list[Unit]  # inside the class, `list` is a verb
 Compactions = list[Compaction]
-Content = str | Unit | Mapping[str, Any]
+Content = str | Unit | Mapping[str, Any] | MessageObject
 Clock = Callable[[], datetime]
 
 
@@ -120,6 +120,9 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __str__(self) -> str:
+        return f"Memory at {self._store}"
+
     @property
     def settings(self) -> Settings:
         """Return the settings in force."""
@@ -136,10 +139,9 @@ class Memory:
     def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[WriteResult]:
         """Keep `content` word for word; return what was done with each message.
 
-        A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
-        once: it is known by its id or time, the messages of a list by their order, and one alone when it repeats the
-        last turn of its session soon (`ingest.retry_seconds`). All of it is written, or nothing: when this returns,
-        it survives a crash.
+        A text, a message (a dict, or an object with `role` and `content`), a unit, or a list of these. The same
+        message is kept once: it is known by its id or time, the messages of a list by their order, and one alone when
+        it repeats the last turn of its session soon (`ingest.retry_seconds`). All is written, or nothing, for good.
 
         Raises:
             InputError: something given cannot be used; nothing was written.
@@ -169,10 +171,10 @@ class Memory:
         return self._revise(view, id, arguments.check_changes(self._settings.ingest, view, options, self._redact))
 
     def ingest(
-        self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
+        self, source: knowledge.Sources, *, user: str, tenant: str | None = None, name: str | None = None,
         scope: str = "user", core: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> list[WriteResult]:  # fmt: skip
-        """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
+        """Take in a file by its `Path`, several, or a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
         other name is plain text. A core document is Markdown: its list items and front matter come along in
@@ -183,8 +185,7 @@ class Memory:
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
         desk, view = dataclasses.replace(self._desk(), progress=progress), self._view(user=user, tenant=tenant)
-        document = make_document(desk, view, source, name, scope=scope, core=core)
-        return authored.ingest(desk, document, view) if document.core else knowledge.ingest_document(desk, document)
+        return knowledge.ingest_sources(desk, view, source, name, scope=scope, core=core)
 
     def ingest_folder(
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",

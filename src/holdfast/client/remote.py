@@ -97,6 +97,9 @@ class RemoteMemory(Memory):
             trust_env=False,  # words go to the address and nowhere else: through no proxy, with nobody's netrc
         )
 
+    def __str__(self) -> str:
+        return f"Memory at {self.address}"
+
     def close(self) -> None:
         """Close the connections; the server goes on."""
         self._closed = True
