@@ -16,13 +16,11 @@ from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, expand_keywords
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.documents.core import load_rules
 from holdfast.documents.folder import EXCLUDED, INCLUDED, make_folder
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
-from holdfast.lifecycle import embedding
 from holdfast.lifecycle import supersede as changed
-from holdfast.lifecycle.embedding import StoreEmbedder
+from holdfast.lifecycle.embedding import StoreEmbedder, embed
 from holdfast.lifecycle.forget import erase, make_request
 from holdfast.messages.checks import check_flag, check_location, check_name, choose
 from holdfast.messages.content import MessageObject, QuestionInput, sessions_in
@@ -146,11 +144,14 @@ class Memory:
         Raises:
             InputError: something given cannot be used; nothing was written.
         """
+        return self._keep(content, lambda _done, _of: None, options)
+
+    def _keep(self, content: object, progress: Progress, options: UnitOptions) -> list[WriteResult]:
         owner = arguments.owner_options(options)
         owned = arguments.check_unit(self._settings.ingest, self._view(**owner), options, self._redact)
         written = ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
-            indexing=self._vectors.indexing(),
+            indexing=self._vectors.indexing(), progress=progress,
         )  # fmt: skip
         due = self._settings.compaction.session_tokens
         for name in {owned.session, *sessions_in(content)} - {None} if due else ():
@@ -200,8 +201,7 @@ class Memory:
         Raises:
             InputError: it is not a folder.
         """
-        view = self._view(user=user, tenant=tenant)
-        wanted = make_folder(view, folder, scope, include, exclude, progress)
+        wanted = make_folder(view := self._view(user=user, tenant=tenant), folder, scope, include, exclude, progress)
         return knowledge.ingest_folder(self._desk(), wanted, view)
 
     @expand_keywords
@@ -506,9 +506,9 @@ class Memory:
 
         view = self._view(user=self._whose(user), session=session, tenant=tenant, zone=zone)
         opened = file_formats.open_source(source, check_name("name", name, optional=True))
-        keep = partial(self.remember, tenant=tenant, zone=zone)
+        common = {"tenant": tenant, "zone": zone}
         kit = imports.Importer(
-            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact,
+            self._store, view, self._settings.ingest, self._vectors.indexing, self._keep, common, self._redact,
             *authored.import_checks(self._desk()), user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
         return imports.import_file(kit, opened, check_name("format", format, optional=True))
@@ -518,7 +518,7 @@ class Memory:
     def _revise(self, view: View, id: str, changes: Mapping[str, Any]) -> Unit:
         indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
-        embedding.embed([unit], self._store, indexing)
+        embed([unit], self._store, indexing)
         return unit
 
     def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[NameCount, ...]:
@@ -546,5 +546,5 @@ class Memory:
         return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)
 
     def _protected(self, view: View) -> frozenset[str]:
-        rules, limits = partial(load_rules, self._desk()), self._settings.assembly
+        rules, limits = partial(authored.load_rules, self._desk()), self._settings.assembly
         return compaction.find_protected(self._store, self._counter, limits, rules, view)
