@@ -175,7 +175,7 @@ class Memory:
         self, source: knowledge.Sources, *, user: str, tenant: str | None = None, name: str | None = None,
         scope: str = "user", core: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> list[WriteResult]:  # fmt: skip
-        """Take in a file by its `Path`, several, or a text or bytes under a `name`; again, when it has changed.
+        """Take in a document: files by `Path`, a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
         other name is plain text. A core document is Markdown: its list items and front matter come along in

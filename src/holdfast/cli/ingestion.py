@@ -29,7 +29,7 @@ def ingest(
     *,
     tenant_user: Options,
 ) -> CommandResult:
-    """Take in documents and folders; again, when they have changed."""
+    """Index documents and folders; again, when they have changed."""
     memory, folders = call.memory, [path for path in paths if path.is_dir()]
     if not folders and (include or exclude):
         raise InputError("--include and --exclude choose files of a folder; this is one document")

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import typer
 from rich.text import Text
@@ -514,16 +514,17 @@ plain(app)(operations.inspect)
 _PANELS = {
     "Remember and recall": "remember search assemble why about",
     "Documents": "ingest watch documents widen",
-    "Look": "show list facts history stats users sessions agents decisions",
+    "Look up": "show list facts history stats users sessions agents decisions",
     "Change and forget": "update supersede reinstate overrule compact expand forget",
-    "Carry": "export import backup migrate",
+    "Copy and export": "export import backup migrate",
     "Serve": "inspect serve mcp token",
-    "Maintain": "demo settings doctor reembed worker postgres eval",
+    "Set up and maintain": "demo settings doctor reembed worker postgres eval",
 }
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 _PLACES = [*_PANEL_OF]
-for _info in (*app.registered_commands, *app.registered_groups):
-    _info.rich_help_panel = _PANEL_OF[_info.name or ""]
-app.registered_commands.sort(key=lambda info: _PLACES.index(info.name or ""))
+_LISTED: list[Any] = [*app.registered_commands, *app.registered_groups]
+for _one in _LISTED:
+    _one.rich_help_panel = _PANEL_OF[_one.name]
+app.registered_commands.sort(key=lambda one: _PLACES.index(one.name or ""))
 
 app.callback(invoke_without_command=True)(begin)
