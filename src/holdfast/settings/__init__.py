@@ -420,7 +420,7 @@ class StoreSettings:
     user: str = setting(
         "me", "whose memory the command line opens when none is named; a program always names one", filled=True
     )
-    zone: str = setting("", "time zone of contexts, dates and times that name none, as Asia/Tokyo; empty: UTC, and times have to name theirs")
+    zone: str = setting("", "time zone of contexts, dates and times that name none, as Asia/Tokyo; empty: UTC")
     busy_timeout_ms: int = setting(10_000, "how long to wait for another process's write before giving up", ge=0)
 
 
