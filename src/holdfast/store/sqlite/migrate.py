@@ -382,7 +382,7 @@ def _refuse_foreign(connection: sqlite3.Connection, location: str) -> None:
         raise ForeignStoreError(f"{location} is a database of another program; name another file")
     if (found := schema_version(connection)) > latest:
         raise NewerStoreError(
-            f"{location} has schema {found}, this Holdfast knows {latest}; install a newer Holdfast"
+            f"{location} has schema {found}, this Holdfast knows {latest}; upgrade Holdfast"
         )
 
 
