@@ -309,7 +309,7 @@ def test_a_port_in_use_is_named():
 def test_without_the_extra_the_message_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "holdfast.server.transports", None)
     monkeypatch.delattr("holdfast.server.transports", raising=False)  # if another test imported it
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mcp\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[mcp\]'"):
         main.mcp()
 
 

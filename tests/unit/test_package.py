@@ -118,7 +118,7 @@ def test_the_settings_stay_few():
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 199
+MOST_MODULES = 200
 MOST_LINES = {
     "": 3_460, "cli": 2_740, "client": 610, "context": 1_600, "documents": 4_070, "eval": 2_860,
     "integrations": 1_760, "kernels": 1_460, "lifecycle": 1_810, "messages": 970, "models": 1_670, "ranking": 1_710,

@@ -81,7 +81,10 @@ def document_name(desk: IngestContext, view: View, user: str | None, name: str |
     if name is not None:
         return check_name("name", name) or ""
     if path is None:
-        raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
+        raise InputError(
+            "a text needs a name; pass name=…, so that ingesting it again replaces it (a file is named by a Path: "
+            "ingest(Path('notes.md'), …))"
+        )
     kept = read_once(desk.store, view, lambda reading: reading.documents(bodies=False))
     known = {one.name: one.path for one in kept if one.user == user}
     whole = Path.cwd() / path

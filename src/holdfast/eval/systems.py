@@ -21,7 +21,7 @@ from Stemmer import Stemmer
 
 from holdfast.context.pack import fill
 from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value
+from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value, say_install
 from holdfast.eval.data import DatasetMessage, GoldQuestion, Haystack, Prompt, Ranking, System, SystemReader
 from holdfast.kernels import Floats
 from holdfast.memory import Memory
@@ -333,7 +333,7 @@ def _bm25s() -> Any:  # noqa: ANN401 - the library has no types
     try:
         return import_module("bm25s")
     except ImportError as error:
-        raise MissingExtraError("the baselines need bm25s; pip install 'holdfast[eval]'") from error
+        raise MissingExtraError(f"the baselines need bm25s; {say_install('eval')}") from error
 
 
 BASELINES: Mapping[str, Baseline] = {

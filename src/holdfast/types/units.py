@@ -69,6 +69,12 @@ def from_iso(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def shorten(text: str, most: int = 80) -> str:
+    """Return the first words of a text on one line of at most so many characters."""
+    said = " ".join(text.split())
+    return said if len(said) <= most else f"{said[: most - 1].rstrip()}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A statement as a triple (C8); all of it or none of it."""
