@@ -17,9 +17,10 @@ const PICTURE_TOKENS = 1_600;
 const CHARACTERS_PER_TOKEN = 4;
 // Below this share of its budget a history is no longer the trouble: the host's own summariser may try.
 const SMALLEST_SHARE = 1 / 8;
-// A server that hangs would cost every turn its time limit. After a failure nothing is asked for ten times as long as
-// turns waited for it, so that waiting takes a tenth of the time at most; then one call tries again, and each further
-// failure doubles the pause. A server that answers, if only with an error, is there.
+// A server that hangs would cost every turn its time limit. After that nothing is asked for ten times as long as a turn
+// waited for it, so that waiting takes a tenth of the time at most; then one call tries again, and each further time
+// doubles the pause. A server that answers, if only with an error, is there, and one that is away fails at once: to ask
+// it costs nothing, and the host sends the turns of an outage only when it has reason to.
 const PAUSE_PER_WAIT = 10;
 const SHORTEST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 120_000;
@@ -62,17 +63,17 @@ class Refusal extends Error {
   }
 }
 
-// When a server may be asked: always while it answers; after a failure once in each pause.
+// When a server may be asked: always while it answers or is away; after it hung once in each pause.
 class BackOff {
   pause = 0;
   until = 0;
   take() {
     const left = this.until - Date.now();
     if (left > 0) throw new Error(`the server is left alone for ${Math.ceil(left / 1000)} s: ${this.reason}`);
-    if (-left > this.pause) this.pause = 0; // a failure long after the last is the first of its own
+    if (-left > this.pause) this.pause = 0; // to hang long after the last time is the first of its own
     if (this.pause) this.until = Date.now() + this.pause; // others do not wait beside the one that tries
   }
-  failed(reason, waited) {
+  hung(reason, waited) {
     const least = Math.max(SHORTEST_PAUSE_MS, waited * PAUSE_PER_WAIT, this.pause * 2);
     this.pause = Math.min(least, LONGEST_PAUSE_MS);
     this.until = Date.now() + this.pause;
@@ -102,7 +103,7 @@ function connect({ url = "http://127.0.0.1:8377", token, user, timeoutMs = 3000 
       backOff.answered();
       return { answer, read };
     } catch (error) {
-      if (!signal?.aborted) backOff.failed(error.cause?.message ?? error.message, limit.aborted ? timeoutMs : 0);
+      if (limit.aborted && !signal?.aborted) backOff.hung(error.cause?.message ?? error.message, timeoutMs);
       throw error;
     }
   }

@@ -25,7 +25,7 @@ FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
 MOST_WORDS = 35_600  # 7,500 of them are the contract
 # Pages of the doors and of more than one machine are counted apart, as their code is: each has its own readers.
-MOST_WORDS_OF_DOORS, MOST_WORDS_OF_SCALE = 3_200, 1_400
+MOST_WORDS_OF_DOORS, MOST_WORDS_OF_SCALE = 3_300, 1_400
 MOST_WORDS_OF_A_GUIDE = 900
 MOST_WORDS_OF_THE_README = 700
 # A setting as prose names it; the group must be one of ours.

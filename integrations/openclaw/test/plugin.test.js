@@ -139,6 +139,15 @@ test("waiting for a server that hangs takes a tenth of the time at most, and two
   assert.equal(pauses, 36); // after 1, 2, 4 … 64 seconds, then every two minutes
 });
 
+test("a server that was away is asked as soon as it is back, however often it was missed", async () => {
+  const host = load({ url });
+  answers.commit = { code: 0 };
+  const commit = () => host.engine.commitTurn({ ...SESSION, advancementKey: "k", messages: TURN });
+  for (const _ of [1, 2, 3, 4]) await assert.rejects(commit());
+  answers = { commit: { status: "committed" } };
+  assert.deepEqual(await commit(), { status: "committed" });
+});
+
 test("a server that answers with an error is asked again at once", async () => {
   const host = load({ url });
   answers.bootstrap = { code: 503, detail: "busy" };
