@@ -68,7 +68,7 @@ def test_they_are_in_nine_of_ten(embedder):
     assert sum(found) >= 9, found
 
 
-# Written before the rules were looked at, as people chat: both dated turns, what other turns call the two, the question.
+# As people chat, by somebody who had not seen the rules: the dated turns, what others call the two, the question.
 SAID = [
     ("so it's official, we got the keys to the flat today!! 3 March 2026, remember that date",
      "movers finally came with the sofa on 19 March 2026, two guys and a very small van",
