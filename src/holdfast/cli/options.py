@@ -341,6 +341,8 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        if error.name == "fcntl":
+            raise MissingExtraError("this needs file locks of Linux or macOS; run it there, or in WSL") from error
         lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{name}]'"
         raise MissingExtraError(lacking) from error
 
