@@ -359,7 +359,7 @@ class Memory:
         return tuple(one for one in self._listed("user", limit, view) if one.name == user)
 
     def sessions(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
-        """Return the sessions of a user, newest first, each with its first words."""
+        """Return the sessions of a user, newest first, each with its title or first words."""
         return self._listed("session", limit, self._view(user=user, tenant=tenant))
 
     def documents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:

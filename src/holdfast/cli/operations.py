@@ -80,7 +80,7 @@ def _users(call: CommandContext, limit: int = 50, tenant: str | None = None) -> 
 
 
 def _sessions(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> CommandResult:
-    """List the sessions of a user, newest first, each with its first words."""
+    """List the sessions of a user, newest first, each with its title or first words."""
     return _list(call.memory.sessions(limit=limit or None, **tenant_user), "no sessions", call, tenant_user)
 
 

@@ -21,7 +21,7 @@ LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", 
 MEMORY_FITS = "as all of the memory fits"
 
 # When something later seems to have replaced a unit: the day, or that it was at some time.
-Replaced = datetime | Literal["later"] | None
+ReplacedAt = datetime | Literal["later"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RecalledUnit:
 
     unit: Unit
     score: float | None
-    replaced: Replaced = None
+    replaced: ReplacedAt = None
     group: str = ""
     late: bool = False
     read: bool = False

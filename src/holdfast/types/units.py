@@ -457,8 +457,9 @@ class WriteResult:
 class NameCount:
     """A user, a session, a document or an agent: how many units it has, and from when to when.
 
-    `title` are the first words of a session. A document is `core` when its rules go into every context, and
-    `everyones` when all users of the tenant see it.
+    `title` is what the conversation of a session is called (`conversation` in the metadata of its first turn), or its
+    first words. A document is `core` when its rules go into every context, and `everyones` when all users of the
+    tenant see it.
     """
 
     name: str
