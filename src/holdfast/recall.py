@@ -114,9 +114,9 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         settings, lenient = _loosen(settings, question)
         shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
-        rest = dataclasses.replace(
-            found, pool=_read_alone(engine, query, shown.without(found.pool, reading), reading)
-        )
+        unseen = shown.without(found.pool, reading)
+        shown = shown.leaving(found.pool, unseen)
+        rest = dataclasses.replace(found, pool=_read_alone(engine, query, unseen, reading))
         kept, cuts = cut_candidates(engine, lenient, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = limit_candidates(

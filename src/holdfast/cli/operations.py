@@ -398,7 +398,8 @@ def register_tokens(app: typer.Typer) -> None:
 
 
 def _tokens_of(call: CommandContext) -> Tokens:
-    from holdfast.server.access import open_tokens  # noqa: PLC0415 - locks a file as only POSIX can
+    with extra("server"):
+        from holdfast.server.access import open_tokens  # noqa: PLC0415 - locks a file as only POSIX can
 
     return open_tokens(call.database or call.settings.store.path)
 

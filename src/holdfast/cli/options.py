@@ -341,6 +341,8 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        if error.name == "fcntl":
+            raise MissingExtraError("this needs file locks of Linux or macOS; run it there, or in WSL") from error
         raise MissingExtraError(f"this needs {error.name}, which is not installed; {say_install(name)}") from error
 
 

@@ -26,6 +26,9 @@ from holdfast.models.reader import Reader, load_reader
 from holdfast.models.summariser import Summariser
 from holdfast.settings import EmbeddingSettings, SummariserSettings
 
+# onnxruntime tells its maker about the machine as soon as it is imported, unless this was said before.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # noqa: TID251 - set, not read
+
 _INSTALL = "install it with: pip install onnxruntime tokenizers"
 # What embedders set where the settings leave it open, and what nomic-embed-text-v1.5 sets otherwise: prefixes that
 # it was trained with, and the window of the contract's sources; reading the 8,192 tokens that it can takes gigabytes.
