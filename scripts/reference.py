@@ -7,7 +7,9 @@ import inspect
 import json
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -34,56 +36,19 @@ OWNER = ("user", "session", "agent", "tenant")
 COMMON_OPTIONS = ("--user", "--session", "--agent", "--tenant", "--db", "--json")
 
 # What each argument means, and what happens without it; `arguments` fails when a verb takes one that is not here.
-ARGUMENTS = {
-    "user": "whose memory; required",
-    "tenant": "the space that users live in; `store.tenant`",
-    "session": "`remember`: where it was said; `list`: only this session; elsewhere: the active one",
-    "agent": "`remember`: whose unit it is; elsewhere: hide the units of other agents",
-    "content": "see [Contents](#contents)",
-    "query": "a text, or messages whose last user message is the question",
-    "id": "of a unit; `remember`: an id of your own for one message",
-    "scope": "`session`, `user` or `global`; `session` when one is named, else `user`",
-    "at": "when it was said; now",
-    "author, speaker": "the kind of author, and a name; `user`, none",
-    "metadata": "a JSON object of yours",
-    "ttl": "lifetime in seconds or as a `timedelta`; none",
-    "pinned": "never expires, is never summarised or replaced by a later statement",
-    "valid_from, valid_to": "when the statement holds; always",
-    "supersedes": "id or ids that this replaces",
-    "links": "ids that `assemble` follows once from this unit",
-    "profile": "`hybrid` (default), `thinking`, `balanced`, `fast`, or an installed one",
-    "limit": "most hits, units or lines; the profile's maximum, 50 in `list`, and all in `about`",
-    "filters": "see [Filters](#filters)",
-    "only_session": "hide everything outside `session`",
-    "current_only": "hide units that are superseded, or not valid at `reference_time`; true",
-    "order": "`newest` (default) or `oldest`",
-    "reference_time": "the moment the question is asked about; now",
-    "as_of": "answer from what had been recorded by then",
-    "subject, relation": "`facts`: only what is about this, or says this",
-    "zone": "time zone of days, local times and contexts; `store.zone`",
-    "group": "`search`: `session` gives each session once, at its best hit",
-    "explain": "let each hit carry its tree",
-    "read": "`once` or false: whether a chat's first hits are read together; `stages.read`",
-    "budget": "most tokens of a context; `why`: answer for that context",
-    "window": "a model's window, of which `assembly.window_fraction` becomes the budget",
+HTTP = tomllib.loads((resources.files("holdfast.server") / "api.toml").read_text(encoding="utf-8"))
+# Those that do not travel: `api.toml` has all others.
+LOCAL_ARGUMENTS = {
     "counter": "a function from text to a number of tokens; the estimate",
-    "strict": "raise instead of answering by words alone while the embedder fails, or without one of the last turns",
-    "track_access": "count which of the user's own units a context used; true",
-    "text, topic": "`update`: the new words; `about`: only the questions of this topic",
-    "by": "`supersede`: the unit that takes over",
-    "decision, undo": "`overrule`: `superseded`, `standing`, `question` or `earlier`, and whether it holds again",
-    "source, name, core": "`ingest`: a path or a text, its name, and whether its rules go into every context; "
-    "`import_`: a path or bytes, and a name for them",
-    "target, format, vectors": "`export`: a new file, `jsonl` or `markdown`, with vectors; `import_`: what it is of",
+    "target": "`export`: a new file",
     "folder, include, exclude": "`ingest_folder`: where, and patterns such as `*.md` or `drafts/*`",
-    "ids, document, all": "`forget`: what to erase; so are `session` and `filters`; `export`: all of a tenant",
-    "dry_run": "`forget`, `import_`: report, and change nothing",
-    "whole": "`stats`: also count the store of all users",
     "progress": "a function that is told how far the work is",
     "path": "of the store, or of the backup",
     "settings, now, embedder, redactor, summariser": "`open`: values of yours instead of the configured ones",
     "token": "`open`: what the server at an address asks for",
 }
+# What has a section of its own on the page.
+SECTIONS = {"content": "[Contents](#contents)", "filters": "[Filters](#filters)"}
 
 
 def verbs() -> Iterator[str]:
@@ -130,13 +95,25 @@ def _first_line(member: object) -> str:
 
 def arguments() -> Iterator[str]:
     """What each argument of a verb means."""
-    known = {name for names in ARGUMENTS for name in names.split(", ")}
+    meanings = {**{name: _meaning(told) for name, told in HTTP["arguments"].items()}, **LOCAL_ARGUMENTS}
+    known = {name for names in meanings for name in names.split(", ")}
     public = [member for name, member in inspect.getmembers(Memory, callable) if not name.startswith("_")]
     missing = {name for member in public for name in _parameters(member)} - known
     if missing:
-        raise SystemExit(f"ARGUMENTS of scripts/reference.py lacks {', '.join(sorted(missing))}")
-    for names, meaning in ARGUMENTS.items():
-        yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}"
+        raise SystemExit(f"server/api.toml or scripts/reference.py lacks {', '.join(sorted(missing))}")
+    for names, meaning in meanings.items():
+        more = f", see {SECTIONS[names]}" if names in SECTIONS else ""
+        yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {meaning}{more}"
+
+
+def _meaning(told: str | Mapping[str, str]) -> str:
+    """Return what an argument means, by verb where that differs."""
+    if isinstance(told, str):
+        return told
+    verbs: dict[str, list[str]] = {}
+    for verb, one in told.items():
+        verbs.setdefault(one.partition(";")[0], []).append("elsewhere" if verb == "other" else f"`{verb}`")
+    return "; ".join(f"{', '.join(names)}: {one}" for one, names in verbs.items())
 
 
 def doors() -> Iterator[str]:

@@ -303,7 +303,8 @@ def _ask_help() -> dict[str, Any]:
     while waiting:
         words = waiting.pop()
         said[" ".join(["holdfast", *words, "--help"])] = text = _run([*words, "--help"])[1]
-        box = text.partition("─ Commands ")[2]
+        boxes = re.findall(r"^╭─ (.+?) ─+╮\n(.*?)^╰", text, re.MULTILINE | re.DOTALL)
+        box = "".join(lines for title, lines in boxes if title not in ("Options", "Arguments"))  # of commands
         waiting += [[*words, name] for name in re.findall(r"^│ ([a-z][a-z-]*) ", box, re.MULTILINE)]
     return dict(sorted(said.items()))
 

@@ -1,5 +1,8 @@
 // Holdfast for OpenClaw: translates the host's lifecycle into calls of a Holdfast server, which decides everything.
 // A server that is slow, away or wrong costs a turn its memory, never the turn.
+import { createHash } from "node:crypto";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join, relative } from "node:path";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 
 // Known before anything is asked: the host builds its prompt without waiting.
@@ -17,14 +20,18 @@ const PICTURE_TOKENS = 1_600;
 const CHARACTERS_PER_TOKEN = 4;
 // Below this share of its budget a history is no longer the trouble: the host's own summariser may try.
 const SMALLEST_SHARE = 1 / 8;
-// A server that hangs would cost every turn its time limit. After a failure nothing is asked for ten times as long as
-// turns waited for it, so that waiting takes a tenth of the time at most; then one call tries again, and each further
-// failure doubles the pause. A server that answers, if only with an error, is there.
+// A server that hangs would cost every turn its time limit. After that nothing is asked for ten times as long as a turn
+// waited for it, so that waiting takes a tenth of the time at most; then one call tries again, and each further time
+// doubles the pause. A server that answers, if only with an error, is there, and one that is away fails at once: to ask
+// it costs nothing, and the host sends the turns of an outage only when it has reason to.
 const PAUSE_PER_WAIT = 10;
 const SHORTEST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 120_000;
 // What sending again cannot mend; everything else, a wrong token too, may be mended meanwhile.
 const REFUSED_FOR_GOOD = [400, 413, 422];
+// Files of an agent's workspace whose rules hold in every turn. What is larger fits no prompt, and is left out.
+const RULES = ["AGENTS.md", "SOUL.md"];
+const MOST_RULE_BYTES = 262_144;
 const ROLES = { user: "user", assistant: "assistant", toolResult: "tool" };
 
 const partsOf = (message) =>
@@ -62,17 +69,17 @@ class Refusal extends Error {
   }
 }
 
-// When a server may be asked: always while it answers; after a failure once in each pause.
+// When a server may be asked: always while it answers or is away; after it hung once in each pause.
 class BackOff {
   pause = 0;
   until = 0;
   take() {
     const left = this.until - Date.now();
     if (left > 0) throw new Error(`the server is left alone for ${Math.ceil(left / 1000)} s: ${this.reason}`);
-    if (-left > this.pause) this.pause = 0; // a failure long after the last is the first of its own
+    if (-left > this.pause) this.pause = 0; // to hang long after the last time is the first of its own
     if (this.pause) this.until = Date.now() + this.pause; // others do not wait beside the one that tries
   }
-  failed(reason, waited) {
+  hung(reason, waited) {
     const least = Math.max(SHORTEST_PAUSE_MS, waited * PAUSE_PER_WAIT, this.pause * 2);
     this.pause = Math.min(least, LONGEST_PAUSE_MS);
     this.until = Date.now() + this.pause;
@@ -102,7 +109,7 @@ function connect({ url = "http://127.0.0.1:8377", token, user, timeoutMs = 3000 
       backOff.answered();
       return { answer, read };
     } catch (error) {
-      if (!signal?.aborted) backOff.failed(error.cause?.message ?? error.message, limit.aborted ? timeoutMs : 0);
+      if (limit.aborted && !signal?.aborted) backOff.hung(error.cause?.message ?? error.message, timeoutMs);
       throw error;
     }
   }
@@ -124,13 +131,66 @@ function connect({ url = "http://127.0.0.1:8377", token, user, timeoutMs = 3000 
   return { call, attempt };
 }
 
+// The text of a file of the workspace, empty when there is none. A link must not lead out: a model may write there.
+async function readRules(folder, name) {
+  let path;
+  try {
+    path = await realpath(join(folder, name));
+  } catch (error) {
+    if (error.code === "ENOENT") return "";
+    throw error;
+  }
+  const inside = relative(await realpath(folder), path);
+  if (inside.startsWith("..") || isAbsolute(inside)) throw new Error("it is a link that leads out of the workspace");
+  const facts = await stat(path);
+  if (!facts.isFile()) throw new Error("it is no file");
+  if (facts.size > MOST_RULE_BYTES) throw new Error(`it has ${facts.size} bytes, more than ${MOST_RULE_BYTES}`);
+  return (await readFile(path, "utf8")).trim();
+}
+
+// What servers were told of each file, by server, user, agent and name: an engine lives for one turn.
+const told = new Map();
+
+// Sends the rules of a workspace when they are new or have changed. A turn waits for it no longer than for its memory.
+function makeRules(server, { url = "", user = "", timeoutMs = 3000 }, folder, logger) {
+  async function send(name, agent) {
+    const key = JSON.stringify([url, user, agent, name]);
+    let mark, goesOn = true; // not where the server is away: the next file would fail alike
+    try {
+      const text = await readRules(folder, name);
+      mark = createHash("sha256").update(text).digest("hex");
+      if (told.get(key) === mark) return true;
+      told.set(key, mark);
+      await server.call("declare", { ...(agent ? { agent } : {}), name, text }, { ms: COMMIT_MS });
+    } catch (error) {
+      if (mark === undefined) { // not readable: said once, and what was sent before holds
+        if (told.get(key) === error.message) return true;
+        told.set(key, error.message);
+      } else if (![404, ...REFUSED_FOR_GOOD].includes(error.status)) {
+        if (told.get(key) === mark) told.delete(key);
+        goesOn = false;
+      }
+      logger.warn(`holdfast: ${name} is not in force as it stands: ${error.cause?.message ?? error.message}`);
+    }
+    return goesOn;
+  }
+  return async (agent) => {
+    if (!folder) return;
+    let timer;
+    const limit = new Promise((done) => { timer = setTimeout(done, timeoutMs); });
+    const sent = (async () => { for (const name of RULES) if (!await send(name, agent)) return; })();
+    await Promise.race([sent, limit]);
+    clearTimeout(timer);
+  };
+}
+
 // Session keys are agent:<agent>:<rest>; each agent has a memory of its own beside what all of them share.
 const agentOf = (key) => /^agent:([^:]+):/.exec(key ?? "")?.[1];
 const sessionOf = ({ sessionId, sessionKey }) => ({
   ...(sessionId ? { session: sessionId } : {}), ...(agentOf(sessionKey) ? { agent: agentOf(sessionKey) } : {}),
 });
 
-function makeEngine(server, ownHistory, logger) {
+function makeEngine(server, ownHistory, sendRules, logger) {
   // The host makes an engine for every turn, and calls assemble again for each step and each retry of it.
   let last; // what was added for which prompt
   let share = 1; // of the budget, halved each time that the provider found the prompt too long
@@ -140,6 +200,7 @@ function makeEngine(server, ownHistory, logger) {
     const tokens = estimate(p.messages);
     const begins = last === undefined || last.share !== share || (p.prompt !== undefined && p.prompt !== last.prompt);
     if (!begins && !(ownHistory && tokens > budget)) return shown(p.messages, tokens);
+    if (begins) await sendRules(agentOf(p.sessionKey));
     // Within a turn its question is the last message of the user, which is never cut.
     const answer = await server.attempt("assemble", {
       ...sessionOf(p), messages: p.messages.map(translate), budget, tokens, trim: ownHistory,
@@ -208,6 +269,7 @@ function makeEngine(server, ownHistory, logger) {
     },
     async bootstrap(p) {
       const begun = await server.attempt("bootstrap", sessionOf(p));
+      if (begun) await sendRules(agentOf(p.sessionKey));
       return begun ? { bootstrapped: true, importedMessages: begun.imported } : { bootstrapped: false, reason: "holdfast is away" };
     },
     async ingest() { return { ingested: false }; }, // whole turns are committed instead
@@ -251,9 +313,12 @@ export default {
   description: "Long-term memory and context engine, backed by a Holdfast server",
   // Runs several times in one process: it only registers.
   register(api) {
-    const { ownHistory = true, ...address } = api.pluginConfig ?? {};
+    const { ownHistory = true, workspaceRules = true, ...address } = api.pluginConfig ?? {};
     const server = connect(address, api.logger);
-    api.registerContextEngine("holdfast", () => makeEngine(server, ownHistory, api.logger));
+    api.registerContextEngine("holdfast", (context) => {
+      const folder = workspaceRules ? context?.workspaceDir : undefined;
+      return makeEngine(server, ownHistory, makeRules(server, address, folder, api.logger), api.logger);
+    });
     api.registerMemoryCapability({
       promptBuilder: ({ availableTools }) => (availableTools.has("memory_search") ? HEADER : []),
     });

@@ -52,7 +52,6 @@ _KEPT = 64
 
 # Called with a question's words, and by their names with the profile, how many hits, and how they are read.
 MakeQuestion = Callable[..., Question]
-Read = Literal["once", False]
 Ask = Callable[[str], SearchResult]
 
 
@@ -176,7 +175,9 @@ def _line(answer: AboutAnswer, units: Mapping[str, Unit]) -> AboutLine:
 # ------------------------------------------------------------------------------------------------------- asking
 
 
-def _search(engine: Engine, make_question: MakeQuestion, view: View, text: str, read: Read = "once") -> SearchResult:
+def _search(
+    engine: Engine, make_question: MakeQuestion, view: View, text: str, read: Literal["once", False] = "once"
+) -> SearchResult:
     """Ask a question as any other."""
     return search(engine, make_question(text, profile_name="hybrid", limit=_HITS, read=read), view)
 

@@ -283,7 +283,7 @@ def make_question(
         UnknownProfileError: no such profile is installed.
     """
     text, earlier = question_of(query)
-    profile = find_profile(profile_name, settings)
+    profile_name, profile = find_profile(profile_name, settings)
     question = Question(
         text=check_text(text, settings.ingest, "the question"),
         earlier=earlier,

@@ -73,6 +73,11 @@ def quote_value(value: object) -> str:
     return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
 
 
+def say_install(extra: str) -> str:
+    """Return how an extra is installed, for messages: Holdfast is on no package index."""
+    return f"in a copy of the repository, run: pip install '.[{extra}]'"
+
+
 @contextmanager
 def failing_as(kind: type[HoldfastError], who: str) -> Iterator[None]:
     """Let whatever foreign code raises count as its failure: `kind`, with the original as the cause.

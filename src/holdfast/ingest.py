@@ -19,6 +19,7 @@ from holdfast.messages.redaction import redact_json
 from holdfast.settings import Settings
 from holdfast.store.contract import Analyse, Store, Supersession
 from holdfast.types import Draft, Scope, Unit, WriteResult
+from holdfast.types.outcomes import Progress
 from holdfast.values import dataclass
 
 log = logging.getLogger("holdfast")
@@ -55,6 +56,7 @@ def remember(
     settings: Settings,
     analyse: Analyse,
     indexing: EmbeddingPlan,
+    progress: Progress,
 ) -> list[WriteResult]:
     """Keep every word of `content`; report what was done with each message."""
     if owned.id is not None and not isinstance(content, str | Unit | Mapping):
@@ -63,7 +65,7 @@ def remember(
     said = redact_messages(said, owned.redact)
     drafts = _drafts(said, owned.redacted(), analyse)
     written = store.put(drafts, retry_seconds=settings.ingest.retry_seconds)
-    embedded = embed_all(written_units(drafts, written), store, indexing)
+    embedded = embed_all(written_units(drafts, written), store, indexing, progress)
     # A message that is repeated with a new pin says nothing new: it replaces what it replaced when it was said.
     said_now = [pair for pair in zip(drafts, written, strict=True) if pair[0].id_given or pair[1].status == "added"]
     replaced = supersede_changed(written_units(*zip(*said_now, strict=True)), store, settings) if said_now else {}

@@ -16,18 +16,16 @@ from holdfast import why as absence
 from holdfast.arguments import ChangeOptions, OwnerOptions, SessionOptions, UnitOptions, ViewOptions, expand_keywords
 from holdfast.documents import core as authored
 from holdfast.documents import knowledge
-from holdfast.documents.core import load_rules, make_document
 from holdfast.documents.folder import EXCLUDED, INCLUDED, make_folder
 from holdfast.ingest import Redact
 from holdfast.lifecycle import compact as compaction
-from holdfast.lifecycle import embedding
 from holdfast.lifecycle import supersede as changed
-from holdfast.lifecycle.embedding import StoreEmbedder
+from holdfast.lifecycle.embedding import StoreEmbedder, embed
 from holdfast.lifecycle.forget import erase, make_request
 from holdfast.messages.checks import check_flag, check_location, check_name, choose
-from holdfast.messages.content import QuestionInput, sessions_in
+from holdfast.messages.content import MessageObject, QuestionInput, sessions_in
 from holdfast.messages.redaction import redact_text
-from holdfast.models import open_summariser
+from holdfast.models import can_summarise, open_summariser
 from holdfast.models.embedder import Embedder
 from holdfast.models.summariser import Summariser
 from holdfast.retrieval.question import Engine
@@ -55,7 +53,7 @@ from holdfast.types.outcomes import Compaction, Decision, Erasure, ExportReport,
 
 Units = list[Unit]  # inside the class, `list` is a verb
 Compactions = list[Compaction]
-Content = str | Unit | Mapping[str, Any]
+Content = str | Unit | Mapping[str, Any] | MessageObject
 Clock = Callable[[], datetime]
 
 
@@ -120,6 +118,9 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __str__(self) -> str:
+        return f"Memory at {self._store}"
+
     @property
     def settings(self) -> Settings:
         """Return the settings in force."""
@@ -136,19 +137,21 @@ class Memory:
     def remember(self, content: Content | Sequence[Content], **options: Unpack[UnitOptions]) -> list[WriteResult]:
         """Keep `content` word for word; return what was done with each message.
 
-        A text, a message (`{"role": …, "content": …}`), a unit, or a list of these. The same message is kept
-        once: it is known by its id or time, the messages of a list by their order, and one alone when it repeats the
-        last turn of its session soon (`ingest.retry_seconds`). All of it is written, or nothing: when this returns,
-        it survives a crash.
+        A text, a message (a dict, or an object with `role` and `content`), a unit, or a list of these. The same
+        message is kept once: it is known by its id or time, the messages of a list by their order, and one alone when
+        it repeats the last turn of its session soon (`ingest.retry_seconds`). All is written, or nothing, for good.
 
         Raises:
             InputError: something given cannot be used; nothing was written.
         """
+        return self._keep(content, lambda _done, _of: None, options)
+
+    def _keep(self, content: object, progress: Progress, options: UnitOptions) -> list[WriteResult]:
         owner = arguments.owner_options(options)
         owned = arguments.check_unit(self._settings.ingest, self._view(**owner), options, self._redact)
         written = ingest.remember(
             content, owned, store=self._store, settings=self._settings, analyse=self._analyse,
-            indexing=self._vectors.indexing(),
+            indexing=self._vectors.indexing(), progress=progress,
         )  # fmt: skip
         due = self._settings.compaction.session_tokens
         for name in {owned.session, *sessions_in(content)} - {None} if due else ():
@@ -169,10 +172,10 @@ class Memory:
         return self._revise(view, id, arguments.check_changes(self._settings.ingest, view, options, self._redact))
 
     def ingest(
-        self, source: str | bytes | Path, *, user: str, tenant: str | None = None, name: str | None = None,
+        self, source: knowledge.Sources, *, user: str, tenant: str | None = None, name: str | None = None,
         scope: str = "user", core: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> list[WriteResult]:  # fmt: skip
-        """Take in a document: a file by its path, a text or bytes under a `name`; again, when it has changed.
+        """Take in a document: files by `Path`, a text or bytes under a `name`; again, when it has changed.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
         other name is plain text. A core document is Markdown: its list items and front matter come along in
@@ -183,8 +186,7 @@ class Memory:
             BudgetError: with it, the hard rules would pass their share of `assembly.budget`.
         """
         desk, view = dataclasses.replace(self._desk(), progress=progress), self._view(user=user, tenant=tenant)
-        document = make_document(desk, view, source, name, scope=scope, core=core)
-        return authored.ingest(desk, document, view) if document.core else knowledge.ingest_document(desk, document)
+        return knowledge.ingest_sources(desk, view, source, name, scope=scope, core=core)
 
     def ingest_folder(
         self, folder: str | Path, *, user: str, tenant: str | None = None, scope: str = "user",
@@ -199,8 +201,7 @@ class Memory:
         Raises:
             InputError: it is not a folder.
         """
-        view = self._view(user=user, tenant=tenant)
-        wanted = make_folder(view, folder, scope, include, exclude, progress)
+        wanted = make_folder(view := self._view(user=user, tenant=tenant), folder, scope, include, exclude, progress)
         return knowledge.ingest_folder(self._desk(), wanted, view)
 
     @expand_keywords
@@ -347,7 +348,9 @@ class Memory:
 
     def stats(self, *, user: str, tenant: str | None = None, whole: bool = False) -> Stats:
         """Return how much one user has remembered; with `whole`, also how large the store of all users is."""
-        return self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
+        found = self._store.stats(self._view(user=user, tenant=tenant), whole=check_flag("whole", whole))
+        able = self._summariser is not None or can_summarise(self._settings.summariser)
+        return self._vectors.complete(found, abstractive_ready=able)
 
     def users(
         self, *, user: str | None = None, tenant: str | None = None, limit: int | None = 50
@@ -359,7 +362,7 @@ class Memory:
         return tuple(one for one in self._listed("user", limit, view) if one.name == user)
 
     def sessions(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
-        """Return the sessions of a user, newest first, each with its first words."""
+        """Return the sessions of a user, newest first, each with its title or first words."""
         return self._listed("session", limit, self._view(user=user, tenant=tenant))
 
     def documents(self, *, user: str, tenant: str | None = None, limit: int | None = 50) -> tuple[NameCount, ...]:
@@ -505,9 +508,9 @@ class Memory:
 
         view = self._view(user=self._whose(user), session=session, tenant=tenant, zone=zone)
         opened = file_formats.open_source(source, check_name("name", name, optional=True))
-        keep = partial(self.remember, tenant=tenant, zone=zone)
+        common = {"tenant": tenant, "zone": zone}
         kit = imports.Importer(
-            self._store, view, self._settings.ingest, self._vectors.indexing, keep, self._redact,
+            self._store, view, self._settings.ingest, self._vectors.indexing, self._keep, common, self._redact,
             *authored.import_checks(self._desk()), user, self._whose(None), check_flag("dry_run", dry_run), progress,
         )  # fmt: skip
         return imports.import_file(kit, opened, check_name("format", format, optional=True))
@@ -517,7 +520,7 @@ class Memory:
     def _revise(self, view: View, id: str, changes: Mapping[str, Any]) -> Unit:
         indexing = self._vectors.indexing()
         unit = self._store.revise(view, check_name("id", id) or "", ingest.revise(changes, view.now, self._analyse))
-        embedding.embed([unit], self._store, indexing)
+        embed([unit], self._store, indexing)
         return unit
 
     def _listed(self, kind: ListedKind, limit: int | None, view: View) -> tuple[NameCount, ...]:
@@ -539,11 +542,10 @@ class Memory:
 
     def _compactor(self) -> compaction.Compactor:
         embedder = self._vectors.required("compaction compares turns by their vectors")
-        if self._summariser is None:
-            self._summariser = open_summariser(self._settings.summariser)
-        own = self._counter, self._summariser, self._now()
+        summariser = open_summariser(self._settings.summariser) if self._summariser is None else self._summariser
+        own = self._counter, summariser, self._now()
         return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)
 
     def _protected(self, view: View) -> frozenset[str]:
-        rules, limits = partial(load_rules, self._desk()), self._settings.assembly
+        rules, limits = partial(authored.load_rules, self._desk()), self._settings.assembly
         return compaction.find_protected(self._store, self._counter, limits, rules, view)

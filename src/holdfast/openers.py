@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import MissingExtraError
+from holdfast.errors import MissingExtraError, say_install
 from holdfast.messages.checks import check_location, read_rules
 from holdfast.retrieval.hyperdimensional import encode_unit
 from holdfast.settings import Settings, StoreSettings
@@ -38,10 +38,8 @@ def find_opener(scheme: str) -> Any:  # noqa: ANN401 - see above
         try:
             return entry.load()
         except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"a store on PostgreSQL needs {error.name}; pip install 'holdfast[postgres]'"
-            ) from error
-    raise MissingExtraError(f"nothing is installed that opens {scheme} addresses; pip install holdfast")
+            raise MissingExtraError(f"a store on PostgreSQL needs {error.name}; {say_install('postgres')}") from error
+    raise MissingExtraError(f"nothing is installed that opens {scheme} addresses; install Holdfast again")
 
 
 # ------------------------------------------------------------------------------------------------------- stores

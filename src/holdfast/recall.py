@@ -57,7 +57,7 @@ from holdfast.types import (
     Unit,
     View,
 )
-from holdfast.types.contexts import Context, RecalledUnit, Replaced
+from holdfast.types.contexts import Context, RecalledUnit, ReplacedAt
 from holdfast.values import dataclass
 
 # A month: what is of a shorter time is likely meant by who asks for it.
@@ -114,9 +114,9 @@ def assemble(engine: Engine, question: Question, view: View, request: ContextReq
         settings, lenient = _loosen(settings, question)
         shown = VisibleToHost(plan.shown_ids | request.hidden, request.hidden_words)
         found = _look_deeper(engine, question, query, reading, found, _depth(settings, shown.ids))
-        rest = dataclasses.replace(
-            found, pool=_read_alone(engine, query, shown.without(found.pool, reading), reading)
-        )
+        unseen = shown.without(found.pool, reading)
+        shown = shown.leaving(found.pool, unseen)
+        rest = dataclasses.replace(found, pool=_read_alone(engine, query, unseen, reading))
         kept, cuts = cut_candidates(engine, lenient, rest)
         lead = first if first is not None and not shown.holds(first.unit) else None
         entering = limit_candidates(
@@ -162,7 +162,7 @@ def _recalled_units(engine: Engine, projection: Projection, pool: Pool, late: Co
         read = frozenset(pool.readings.turns if pool.readings is not None else ())
         groups = group_units(units, pool.replaced if not read else {})  # newest first, two need no common group
     days = {unit.id: unit.event_time for unit in units}
-    when: dict[str, Replaced] = dict.fromkeys(pool.outdated, "later")
+    when: dict[str, ReplacedAt] = dict.fromkeys(pool.outdated, "later")
     when |= {older: days[newer] for older, newer in pool.replaced.items() if newer in days}
     late = {*late}.difference(one.unit.id for one in projection.chosen)
     return [

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from holdfast.errors import InputError, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
-from holdfast.messages.content import unit_fields
+from holdfast.messages.content import plain_message, unit_fields
 from holdfast.types import JSON, Unit
 from holdfast.values import dataclass
 from holdfast.wire import AnnotationForm
@@ -332,8 +332,7 @@ def encode_argument(value: object) -> JSON:
     Raises:
         InputError: it cannot travel, such as a function, or a number that is none.
     """
-    if isinstance(value, Unit):
-        value = unit_fields(value)
+    value = unit_fields(value) if isinstance(value, Unit) else plain_message(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):

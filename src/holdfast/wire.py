@@ -58,7 +58,8 @@ _DERIVED: dict[type, tuple[str, ...]] = {
 _BY_ID: dict[type, tuple[str, ...]] = {Erasure: ("units", "summaries")}
 # What only a closer look needs, and is many times the answer: it travels when a caller asks for it.
 _ON_REQUEST: dict[type, tuple[str, ...]] = {SearchResult: ("trace",), Context: ("trace",)}
-_NOT_FINITE = ["inf", "-inf", "nan"]
+# What stands for a number that JSON has none for.
+NOT_FINITE = ["inf", "-inf", "nan"]
 
 
 class Form(NamedTuple):
@@ -113,7 +114,7 @@ def _write_time(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-_NUMBER = {"anyOf": [{"type": "number"}, {"enum": _NOT_FINITE}]}
+_NUMBER = {"anyOf": [{"type": "number"}, {"enum": NOT_FINITE}]}
 _FORMS: dict[AnnotationForm, Form] = {
     Any: _plain(),
     str: _plain(type="string"),

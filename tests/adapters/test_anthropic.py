@@ -162,7 +162,7 @@ def test_every_change_of_a_file_is_a_version(files):
 
 def test_without_the_sdk_its_tool_says_what_to_install(files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "anthropic.lib.tools", None)
-    with pytest.raises(MissingExtraError, match=r"holdfast\[anthropic\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[anthropic\]'"):
         anthropic.memory_tool(files.memory, user="ana")
 
 

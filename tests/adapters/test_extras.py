@@ -22,7 +22,7 @@ FRAMEWORKS = {
 def test_an_adapter_without_its_framework_says_what_to_install(adapter, monkeypatch):
     monkeypatch.setitem(sys.modules, FRAMEWORKS[adapter], None)
     monkeypatch.delitem(sys.modules, f"holdfast.integrations.{adapter}", raising=False)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'holdfast\[{adapter.replace('_', '-')}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install '\.\[{adapter.replace('_', '-')}\]'"):
         importlib.import_module(f"holdfast.integrations.{adapter}")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from served import client, served
 
 from builders import opened
-from holdfast import EmbedderError, InputError
+from holdfast import BudgetError, EmbedderError, InputError
 from holdfast.errors import NotFoundError
 from holdfast.server import host
 from holdfast.server.access import Tokens
@@ -54,6 +54,56 @@ def boat(memory):
 def turns(memory, session=None):
     units = memory.list(user=memory.settings.store.user, session=session, order="oldest", limit=None)
     return [(unit.author, unit.text) for unit in units]
+
+
+# -------------------------------------------------------------------------------------------------- declare
+
+RULES = "# Tone\n\n- Always say moin.\n\nThe office is in Kiel.\n"
+
+
+def shown(memory, agent=None):
+    return host.assemble(memory, said("Where is the office?"), agent=agent).addition
+
+
+def test_rules_of_a_workspace_hold_until_their_text_is_empty(memory):
+    assert host.declare(memory, name="SOUL.md", text="").status == "absent"
+    assert host.declare(memory, name="SOUL.md", text=RULES).status == "declared"
+    assert {"- Always say moin.", "document: The office is in Kiel."} <= set(shown(memory).splitlines())
+    assert host.declare(memory, name="SOUL.md", text=RULES.replace("moin", "ahoy")).status == "declared"
+    assert "moin" not in shown(memory)
+    assert host.declare(memory, name="SOUL.md", text=" \n").status == "ended"
+    assert (shown(memory), turns(memory)) == ("", [])
+
+
+def test_rules_of_an_agent_are_its_own(memory):
+    host.declare(memory, name="SOUL.md", text=RULES, agent="main")
+    host.declare(memory, name="SOUL.md", text="- Never say moin.", agent="other")
+    host.declare(memory, name="AGENTS.md", text="- Be brief.")
+    assert "Never" not in shown(memory, "main")
+    assert {"- Always say moin.", "- Be brief."} <= set(shown(memory, "main").splitlines())
+    assert "Kiel" in shown(memory, "main")
+    assert shown(memory, "other").splitlines()[-2:] == ["- Never say moin.", "- Be brief."]
+    assert shown(memory, "third").splitlines()[-1:] == ["- Be brief."]
+    with pytest.raises(InputError, match="slash"):
+        host.declare(memory, name="SOUL.md", text=RULES, agent="main/other")
+
+
+def test_rules_that_only_name_a_file_are_that_text_and_no_path(memory, tmp_path):
+    (tmp_path / "SOUL.md").write_text("- A secret.")
+    host.declare(memory, name="SOUL.md", text=f"- {tmp_path / 'SOUL.md'}")
+    host.declare(memory, name=str(tmp_path / "SOUL.md"), text="- Be brief.")
+    assert "secret" not in shown(memory)
+
+
+def test_each_agents_rules_have_the_whole_share(memory):
+    settings = memory.settings.assembly
+    large = "- " + "never mind the weather " * int(settings.budget * settings.hard_share * 0.15)
+    for agent in ("main", "other"):
+        assert host.declare(memory, name="AGENTS.md", text=large, agent=agent).status == "declared"
+    host.declare(memory, name="AGENTS.md", text="- Be brief.")
+    for agent in ("main", None):
+        with pytest.raises(BudgetError, match="the hard rules need"):
+            host.declare(memory, name="SOUL.md", text=large, agent=agent)
 
 
 # ------------------------------------------------------------------------------------------------- assemble
@@ -342,7 +392,7 @@ def test_every_route_answers_as_its_function_does(boat):
         for verb in host.HOST_VERBS:
             arguments = {
                 "messages": said("Hello."), "key": "t9", "session": "b", "query": ASKED, "prompt": ASKED,
-                "budget": 9_000,
+                "budget": 9_000, "name": "AGENTS.md", "text": RULES,
             }  # fmt: skip
             arguments = {name: value for name, value in arguments.items() if name in verb.arguments}
             answer = http.post(verb.path, json=arguments)

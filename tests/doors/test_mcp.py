@@ -26,6 +26,7 @@ from holdfast.server import transports
 from holdfast.server.mcp import RESOURCES, TOOLS, ServerScope, build_server
 from holdfast.text.quotes import BoundedText, unescape
 from holdfast.text.tokens import RATIOS, Estimator
+from holdfast.verbs import VERBS
 
 COUNT = Estimator(RATIOS[Settings().tokens.ratios])
 FRAMES = (
@@ -138,8 +139,8 @@ async def walk(client):
         done[tool] = text_of(await client.call_tool(tool, arguments))
         return done[tool]
 
-    old = id_in(await ask("remember", text="I live in Lisbon.", said_by="user", when="2026-01-05", session="s1"))
-    new = await ask("remember", text="I moved to Porto.", said_by="user", when="2026-03-05", session="s1")
+    old = id_in(await ask("remember", content="I live in Lisbon.", author="user", at="2026-01-05", session="s1"))
+    new = await ask("remember", content="I moved to Porto.", author="user", at="2026-03-05", session="s1")
     assert json.dumps(old) in new
     assert "I moved to Porto." in await ask("search_memory", query="have I moved to Porto?")
     assert "I moved to Porto." in await ask("get_context", query="have I moved to Porto?", session="s1")
@@ -151,6 +152,7 @@ async def walk(client):
     status = await ask("memory_status")
     assert 'memory of: user "ana"' in status
     assert 'latest: "s1" (' in status
+    assert "gate: promotes from 0.25\nsummaries: extractive\n" in status
     assert "nothing is erased yet" in await ask("forget_memory", ids=[old])
     assert "erased 1" in await ask("forget_memory", ids=[old], confirm=True)
     assert done.keys() == TOOLS.keys()
@@ -176,7 +178,7 @@ def test_parallel_calls_all_arrive_and_none_is_lost(address):
 
     async def script(client):
         async def keep(text):
-            text_of(await client.call_tool("remember", {"text": text, "said_by": "tool"}))
+            text_of(await client.call_tool("remember", {"content": text, "author": "tool"}))
             text_of(await client.call_tool("search_memory", {"query": text}))
 
         async with anyio.create_task_group() as group:
@@ -195,7 +197,7 @@ def test_a_killed_server_comes_back_with_all_it_acknowledged_and_clients_go_on(t
         with http_server(path) as (process, url):
             port = url.split(":")[2].removesuffix("/mcp")
             async with Client(url) as client:
-                kept = text_of(await client.call_tool("remember", {"text": "the key is blue", "said_by": "user"}))
+                kept = text_of(await client.call_tool("remember", {"content": "the key is blue", "author": "user"}))
                 process.kill()
                 await anyio.to_thread.run_sync(process.wait)
                 with http_server(path, port=port):
@@ -215,9 +217,9 @@ def test_stdout_carries_the_protocol_alone_and_odd_lines_do_not_end_it(tmp_path)
         json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         "this is no JSON", "[" * 100_000, '{"jsonrpc": "2.0"}', "\u2028",
-        line(1, "remember", text="\ud800 is half a letter", said_by="user"),
-        line(2, "remember", text="it is \x00 void", said_by="user"),
-        line(3, "remember", text="the kettle is blue", said_by="user"),
+        line(1, "remember", content="\ud800 is half a letter", author="user"),
+        line(2, "remember", content="it is \x00 void", author="user"),
+        line(3, "remember", content="the kettle is blue", author="user"),
     ]  # fmt: skip
     with subprocess.Popen(
         command(tmp_path / "m.db"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -229,7 +231,7 @@ def test_stdout_carries_the_protocol_alone_and_odd_lines_do_not_end_it(tmp_path)
         while 3 not in answers:  # each line of standard output is an answer; the end of it fails here
             answer = json.loads(process.stdout.readline())
             answers[answer["id"]] = answer
-        process.stdin.write(line(4, "remember", text="the client is gone", said_by="user") + "\n")
+        process.stdin.write(line(4, "remember", content="the client is gone", author="user") + "\n")
         process.stdin.close()
         assert process.wait() == 0
         rest = [json.loads(one) for one in process.stdout.read().splitlines()]
@@ -307,7 +309,7 @@ def test_a_port_in_use_is_named():
 def test_without_the_extra_the_message_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "holdfast.server.transports", None)
     monkeypatch.delattr("holdfast.server.transports", raising=False)  # if another test imported it
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mcp\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[mcp\]'"):
         main.mcp()
 
 
@@ -358,7 +360,7 @@ def test_an_id_of_somebody_else_is_as_unknown_as_one_that_nobody_has():
             calls = {
                 "why_recalled": {"query": "tea?", "id": unit_id}, "update_memory": {"id": unit_id, "text": "x"},
                 "forget_memory": {"ids": [unit_id], "confirm": True}, "list_memories": {"ids": [unit_id]},
-                "remember": {"text": "tea is out", "said_by": "user", "replaces": [unit_id]},
+                "remember": {"text": "tea is out", "author": "user", "supersedes": [unit_id]},
             }  # fmt: skip
             answers = [(await client.call_tool(*one)).content[0].text for one in calls.items()]
             with pytest.raises(MCPError) as unread:
@@ -392,14 +394,14 @@ def test_a_document_is_read_in_its_order():
 @pytest.mark.parametrize(
     ("tool", "arguments", "complaint"),
     [
-        ("remember", {"text": "tea"}, "said_by"),
-        ("remember", {"text": "tea", "said_by": "system"}, "said_by"),
-        ("remember", {"text": "", "said_by": "user"}, "text"),
-        ("remember", {"text": ["tea"], "said_by": "user"}, "text"),
-        ("remember", {"text": "tea", "said_by": "user", "when": "tomorrow-ish"}, "tomorrow-ish"),
-        ("remember", {"text": "tea", "said_by": "user", "metadata": [1]}, "metadata"),
-        ("remember", {"text": "tea\x00", "said_by": "user"}, "NUL"),
-        ("remember", {"text": "x" * 1_100_000, "said_by": "user"}, "max_text_bytes"),
+        ("remember", {"content": "tea"}, "author"),
+        ("remember", {"content": "tea", "author": "system"}, "author"),
+        ("remember", {"content": "", "author": "user"}, "text"),
+        ("remember", {"content": ["tea"], "author": "user"}, "content"),
+        ("remember", {"content": "tea", "author": "user", "at": "tomorrow-ish"}, "tomorrow-ish"),
+        ("remember", {"content": "tea", "author": "user", "metadata": [1]}, "metadata"),
+        ("remember", {"content": "tea\x00", "author": "user"}, "NUL"),
+        ("remember", {"content": "x" * 1_100_000, "author": "user"}, "max_text_bytes"),
         ("search_memory", {}, "query"),
         ("search_memory", {"query": "tea", "limit": 0}, "limit"),
         ("search_memory", {"query": "tea", "max_tokens": 20}, "max_tokens"),
@@ -417,6 +419,35 @@ def test_a_wrong_call_is_refused_with_the_reason_and_nothing_is_written(tool, ar
     with opened() as memory:
         assert complaint in error_of(call(memory, tool, **arguments))
         assert memory.list(user="ana") == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("remember", {}, "remember needs content; add it"),
+        ("remember", {"content": "x", "author": "me"},
+         "author = 'me' is not 'user', 'assistant' or 'tool'; give one that is"),
+        ("remember", {"text": "x", "author": "user"},
+         "remember takes no 'text'; it takes content, author, session, at, valid_to, supersedes, metadata"),
+        ("search_memory", {"query": "a", "limit": 900},
+         "limit = 900 is not less than or equal to 200; give one that is"),
+        ("search_memory", {"query": "a", "limit": "x"}, "limit = 'x' is not a valid integer; give one that is"),
+        ("forget_memory", {"ids": ["a", 2]}, "ids.1 = 2 is not a valid string; give one that is"),
+        ("forget_memory", {"ids": ["a"] * 201}, "ids: list should have at most 200 items, not 201; change it"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_one_line_like_every_other_error(tool, arguments, told):
+    with opened() as memory:
+        assert error_of(call(memory, tool, **arguments)) == f"Error executing tool {tool}: InputError: {told}"
+
+
+def test_tools_call_their_arguments_what_the_verbs_call_them():
+    async def script(client):
+        return (await client.list_tools()).tools
+
+    with opened() as memory:
+        [remember] = [tool for tool in drive(memory, script) if tool.name == "remember"]
+    assert {*remember.input_schema["properties"]} <= {*VERBS["remember"].arguments}
 
 
 UGLY = (
@@ -451,7 +482,7 @@ def test_an_error_is_one_line_of_ours_whatever_documents_are_called():
 
 def test_null_means_not_given_and_a_text_that_is_json_stays_a_text():
     with opened() as memory:
-        kept = text_of(call(memory, "remember", text='{"a": [1]}', said_by="user", session=None, metadata=None))
+        kept = text_of(call(memory, "remember", content='{"a": [1]}', author="user", session=None, metadata=None))
         text_of(call(memory, "update_memory", id=id_in(kept), text="null"))
         assert [unit.text for unit in memory.history(id_in(kept), user="ana")] == ['{"a": [1]}', "null"]
 
@@ -553,9 +584,9 @@ def test_rules_that_do_not_fit_are_an_error_that_says_what_to_give():
 
 def test_what_is_remembered_keeps_who_said_it():
     with opened() as memory:
-        text_of(call(memory, "remember", text="Always answer in Dutch.", said_by="tool"))
+        text_of(call(memory, "remember", content="Always answer in Dutch.", author="tool"))
         assert "standing" not in text_of(call(memory, "get_context", query="hello, how are you?"))
-        text_of(call(memory, "remember", text="Always answer in Dutch, please.", said_by="user"))
+        text_of(call(memory, "remember", content="Always answer in Dutch, please.", author="user"))
         context = text_of(call(memory, "get_context", query="hello, how are you?"))
         assert {unit.scope for unit in memory.list(user="ana")} == {"user"}  # whoever calls it has judged already
     assert "[standing requests of the user" in context

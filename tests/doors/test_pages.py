@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from markupsafe import escape
 from served import PATIENCE, client, served
 from typer.testing import CliRunner
 
@@ -22,6 +24,7 @@ from holdfast.server.inspector.views import view_unit
 from holdfast.testing.contracts import HashEmbedder
 from holdfast.why import ScorePart
 
+EXPORTS = Path(__file__).parents[1] / "data" / "exports"
 PAGES = (
     "/",
     "/?q=key",
@@ -393,3 +396,68 @@ def test_recall_shows_the_part_of_a_long_text_that_matched():
             page = http.get("/?q=Who+is+the+pilot%3F&user=me").text
     assert "Berta Falk" in page
     assert "Berth red belongs" not in page
+
+
+def test_sessions_are_shown_and_found_by_the_titles_of_their_conversations():
+    with opened(embedder=HashEmbedder()) as memory:
+        told = (
+            (EXPORTS / "chatgpt" / "conversations.json").read_text().replace('"Sourdough"', '"Sourdough <starter>"')
+        )
+        memory.import_(told.encode(), user="me")
+        memory.remember("We sail at nine.", user="me", session="harbour-1")
+        titles = {one.name: one.title for one in memory.sessions(user="me")}
+        assert titles == {"c-bread": "Sourdough <starter>", "c-bergen": "New chat", "harbour-1": "We sail at nine."}
+        with served(memory) as address, client(address) as http:
+            told = http.get("/v1/sessions?user=me").json()
+            assert {one["name"]: one["title"] for one in told} == titles
+            page = http.get("/timeline?user=me").text
+            assert ("Sourdough &lt;starter&gt;" in page, 'name="find"' in page) == (True, True)
+            for find, names in {"SOURDOUGH": ["c-bread"], "harbour": ["harbour-1"], "sail at": ["harbour-1"]}.items():
+                page = http.get("/timeline", params={"user": "me", "find": find}).text
+                assert [one for one in titles if f"session={one}" in page] == names
+            page = http.get("/timeline?user=me&find=%3Ci%3E").text
+            assert ("No session is called so" in page, "&lt;i&gt;" in page, "<i>" in page) == (True, True, False)
+            page = http.get("/timeline?user=me&session=c-bread").text
+            assert re.search(r"<h1><bdi>Sourdough &lt;starter&gt;</bdi> .*c-bread", page)
+
+
+def test_the_context_page_says_when_each_item_was_said_and_by_whom():
+    with opened(embedder=HashEmbedder()) as memory:
+        for day, key in ((3, "kiwi-harbor"), (9, "plum-anchor")):
+            memory.remember(f"the office key is {key}", user="me", speaker="Ida", at=f"2026-02-0{day}T10:30:00Z")
+        with served(memory) as address, client(address) as http:
+            page = http.get("/context?user=me&q=office+key").text
+    for day in (3, 9):
+        assert re.search(
+            rf"<b><bdi>Ida</bdi></b> <time datetime=\"2026-02-0{day}T[^>]*>{day} Feb 2026, 10:30</time>", page
+        )
+
+
+def test_the_header_suggests_users_to_those_who_may_know_of_them(memory, tmp_path):
+    odd = 'a "<b>' + "long name " * 9
+    tokens = Tokens(token_file(tmp_path / "a.db"))
+    made = {user: tokens.add(str(user), "acme", user) for user in (None, "bob")}
+    memory.remember("rain", user=odd, tenant="acme", id="odd")
+    try:
+        with served(memory, tokens) as address:
+            with client(address) as http:
+                sign_in(http, address, made[None])
+                page = http.get("/status", params={"user": odd}).text
+                suggested = re.findall(r'<option value="([^"]*)">', page)
+                assert {"ana", "bob", escape(odd)} <= {*suggested}
+                assert "me" not in suggested  # of another tenant
+                assert f'title="{escape(odd)}"' in page
+            with client(address) as http:
+                sign_in(http, address, made["bob"])
+                page = http.get("/status").text
+                assert ("<option" in page, "ana" in page) == (False, False)
+    finally:
+        memory.forget(ids="odd", user=odd, tenant="acme")
+
+
+def test_the_header_suggests_no_more_users_than_a_page_holds():
+    with opened(embedder=HashEmbedder()) as memory:
+        for number in range(205):
+            memory.remember("rain", user=f"user {number}")
+        with served(memory) as address, client(address) as http:
+            assert http.get("/status").text.count("<option ") == 200

@@ -111,7 +111,7 @@ def test_values_of_a_memory_of_ones_own_are_refused_with_an_address_and_a_token_
 def test_without_the_extra_the_error_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     monkeypatch.delitem(sys.modules, "holdfast.client.remote")
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[remote\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[remote\]'"):
         Memory.open(NOBODY)
 
 

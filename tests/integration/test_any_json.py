@@ -107,7 +107,7 @@ def test_any_value_for_any_argument_of_a_verb_is_taken_or_refused(verb, given, n
         (lambda m: m.remember("x", user="ana", ttl=timedelta.max), InputError, "is not a positive time"),
         (lambda m: m.list(user="ana", limit=2**63), InputError, "limit = 9223372036854775808"),
         (lambda m: m.search("x", user="ana", profile=["fast"]), UnknownProfileError, "profile = ['fast']"),
-        (lambda m: m.search("x", user="ana", filters={"a": DEEP}), FilterError, "a list too large to show"),
+        (lambda m: m.search("x", user="ana", filters={"a": DEEP}), FilterError, " on 'a' cannot be compared"),
         (lambda m: m.search("x", user="ana", filters={"a": LAST}), FilterError, "outside 1900"),
         (lambda m: m.search("x", user="ana", filters={"event_time": {"gt": LAST}}), FilterError, "outside 1900"),
         (lambda m: m.backup({"a": 1}), InputError, "path = {'a': 1} is not a path"),

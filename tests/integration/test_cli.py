@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from commands import BY_WORDS, command_line
-from holdfast import Contribution, Memory
+from holdfast import Contribution, Memory, Settings
 from holdfast.cli import doctor
 from holdfast.models import embedder as shipped
 
@@ -48,6 +48,35 @@ def test_a_memory_through_its_whole_life(run):
     assert "Porto" in run("list")
     assert "Porto" in run("history", written["id"])
     assert "versions" in run("stats")
+
+
+def test_stats_say_what_is_promoted_who_writes_summaries_and_which_embedder_is_set(here):
+    here("remember", "the red boat leaks")
+    found, drawn = here("stats", "--json"), here("stats")
+    assert (found["gate_threshold"], found["abstractive_ready"], found["embedder"]) == (0.25, False, "none")
+    rows = [" ".join(line.split()) for line in drawn.splitlines()]
+    assert {"gate promotes from 0.25", "summaries extractive", "embedder none"} <= {*rows}
+    off = here("stats", "--json", HOLDFAST_GATE__POLICY="off", HOLDFAST_EMBEDDING__EMBEDDER="all-minilm-l6-v2")
+    assert (off["gate_threshold"], off["embedder"]) == (None, "minilm")
+
+
+def test_stats_leave_out_what_there_is_not(here):
+    here("remember", "the red boat leaks")
+    lines = here("stats", HOLDFAST_GATE__POLICY="off").splitlines()
+    assert not {"replica", "gate", "vectors"} & {line.split()[0] for line in lines}
+    assert all(len(line.split()) > 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("called", "real"), [("kb-fast", "fast"), ("kb-balanced", "balanced"), ("kb-thinkingdb", "thinking")]
+)
+def test_a_profile_may_be_called_as_the_sources_systems_call_it(here, called, real):
+    here("remember", "the red boat leaks")
+    found = [here("search", "boat", "--profile", name, "--json") for name in (called, real)]
+    assert found[0]["hits"] == found[1]["hits"] != []
+    with Memory.open("holdfast.db", settings=Settings.load(environ=BY_WORDS)) as memory:
+        assert memory.search("boat", user="me", profile=called).trace.profile == real
+    assert "there is no profile 'kb-slow'" in here("search", "boat", "--profile", "kb-slow", code=2)
 
 
 def test_json_contributions_compose_to_the_score(run):

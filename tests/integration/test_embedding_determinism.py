@@ -40,7 +40,8 @@ PATIENCE = 1200
 
 def in_another_process(embedder, threads, program=PROGRAM):
     done = subprocess.run(
-        [sys.executable, "-c", program, embedder, str(threads)],
+        # From Python 3.12 on a fork beside other threads is warned of.
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program, embedder, str(threads)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -576,3 +576,38 @@ def test_a_link_that_leads_to_itself_is_refused(tmp_path):
     (tmp_path / "loop.md").symlink_to("loop.md")
     with opened() as memory, pytest.raises(InputError):
         memory.ingest(tmp_path / "loop.md", user="ana")
+
+
+# ------------------------------------------------------------------------------------------------ several documents
+
+
+def test_several_paths_are_what_each_of_them_is(tmp_path):
+    paths = [tmp_path / "a" / "list.md", tmp_path / "b" / "list.md", tmp_path / "plan.txt"]
+    for number, path in enumerate(paths):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"The gate number {number} is open.\n", encoding="utf-8")
+    with opened() as together, opened() as alone:
+        written = together.ingest(paths, user="ana")
+        assert written == [item for path in paths for item in alone.ingest(path, user="ana")]
+        names = [[one.name for one in memory.documents(user="ana")] for memory in (together, alone)]
+        assert names[0] == names[1]
+        assert {item.status for item in together.ingest(paths, user="ana")} == {"duplicate"}
+
+
+def test_a_file_that_is_missing_keeps_the_others_out(tmp_path):
+    there = tmp_path / "there.md"
+    there.write_text("The gate is open.\n", encoding="utf-8")
+    with opened() as memory:
+        with pytest.raises(InputError, match="cannot be read"):
+            memory.ingest([there, tmp_path / "gone.md"], user="ana")
+        for wrong in ([], [there, "text"], ["notes.md"]):
+            with pytest.raises(InputError, match="a list of documents is one of Paths"):
+                memory.ingest(wrong, user="ana")
+        with pytest.raises(InputError, match="without a name"):
+            memory.ingest([there], user="ana", name="n")
+        assert memory.stats(user="ana").units == 0
+
+
+def test_a_text_without_a_name_is_told_how_a_file_is_named():
+    with opened() as memory, pytest.raises(InputError, match=r"a file is named by a Path: ingest\(Path\("):
+        memory.ingest("nofile.md", user="ana")

@@ -5,6 +5,7 @@ import json
 import shutil
 import zipfile
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,95 @@ def test_messengers_name_speakers_and_read_clocks_and_dates_of_any_order(memory)
     finnish = "[12.3.2022 klo 14.08.18] Aino: moi\n[12.3.2022 klo 14.09.00] Eero: moi moi\n"
     memory.import_(finnish.encode(), user="fi")
     assert units(memory, user="fi")[0].event_time == datetime(2022, 3, 12, 14, 8, 18, tzinfo=UTC)
+
+
+# What the app writes by itself: a line without a speaker, placeholders, a deleted message, and events.
+APP_LINES = {
+    "en": (
+        "Messages and calls are end-to-end encrypted. Only people in this chat can read them.",
+        ("<Media omitted>", "image omitted", "Plan.pdf • \u200e3 pages \u200edocument omitted"),
+        "You deleted this message",
+        ("Nils left", "Rosa added Nils", 'Rosa changed the subject to "Trip: 2024"', "Missed voice call"),
+    ),
+    "de": (
+        "Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt. Niemand außerhalb dieses Chats kann sie lesen.",
+        ("<Medien ausgeschlossen>", "Bild weggelassen", "Video weggelassen"),
+        "Diese Nachricht wurde gelöscht.",
+        (
+            "Nils hat die Gruppe verlassen",
+            "Rosa hat Nils hinzugefügt",
+            "Rosa hat den Betreff zu „Reise: 2024“ geändert",
+        ),
+    ),
+    "es": (
+        "Los mensajes y las llamadas están cifrados de extremo a extremo. Nadie fuera de este chat puede leerlos.",
+        ("<Multimedia omitido>", "imagen omitida", "audio omitido"),
+        "Eliminaste este mensaje.",
+        ("Nils salió del grupo", "Rosa añadió a Nils", "Rosa cambió el asunto a “Viaje: 2024”"),
+    ),
+    "fr": (
+        "Les messages et les appels sont chiffrés de bout en bout. Aucune tierce personne ne peut les lire.",
+        ("<Médias omis>", "image absente", "audio omis"),
+        "Ce message a été supprimé.",
+        ("Nils a quitté le groupe", "Rosa a ajouté Nils", "Rosa a changé l’objet en « Voyage : 2024 »"),
+    ),
+    "it": (
+        "I messaggi e le chiamate sono crittografati end-to-end. Nessuno al di fuori di questa chat può leggerli.",
+        ("<Media omessi>", "immagine omessa", "video omesso"),
+        "Questo messaggio è stato eliminato",
+        ("Nils ha abbandonato il gruppo", "Rosa ha aggiunto Nils", "Rosa ha cambiato l'oggetto in “Viaggio: 2024”"),
+    ),
+    "pt": (
+        "As mensagens e as chamadas são protegidas com a criptografia de ponta a ponta. Ninguém mais pode ler.",
+        ("<Mídia oculta>", "imagem ocultada", "áudio ocultado"),
+        "Mensagem apagada",
+        ("Nils saiu", "Rosa adicionou Nils", "Rosa mudou o nome do grupo para “Viagem: 2024”"),
+    ),
+    "nl": (
+        "Berichten en oproepen zijn end-to-end versleuteld. Niemand buiten deze chat kan ze lezen.",
+        ("<Media weggelaten>", "afbeelding weggelaten", "video weggelaten"),
+        "Dit bericht is verwijderd",
+        (
+            "Nils heeft de groep verlaten",
+            "Rosa heeft Nils toegevoegd",
+            "Rosa heeft het onderwerp gewijzigd in “A: b”",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ["android", "ios"])
+@pytest.mark.parametrize("language", APP_LINES)
+def test_lines_and_placeholders_of_the_app_are_left_out_in_every_usual_language(memory, language, form):
+    notice, placeholders, deleted, events = APP_LINES[language]
+    if form == "android":
+        lines = [f"03.04.24, 10:0{n} - {line}" for n, line in enumerate((notice, *events))]
+        lines += [f"03.04.24, 11:0{n} - Rosa: {line}" for n, line in enumerate((*placeholders, deleted))]
+        lines += ["03.04.24, 12:00 - Rosa: IMG-20240403-WA0001.jpg (x y)", "03.04.24, 12:01 - Rosa: ja: ok"]
+    else:
+        lines = [f"\u200e[03.04.24, 10:0{n}:00] Choir: \u200e{line}" for n, line in enumerate((notice, *events))]
+        lines += [
+            f"[03.04.24, 11:0{n}:00] ~\u202fRosa: \u200e{line}" for n, line in enumerate((*placeholders, deleted))
+        ]
+        lines += ["\u200e[03.04.24, 12:00:00] Rosa: \u200e<x: 00000012-PHOTO-2024-04-03-12-00-00.jpg>"]
+        lines += ["[03.04.24, 12:01:00] Rosa: ja: ok"]
+    report = memory.import_("\r\n".join(lines).encode(), user="me")
+    assert said(memory) == [("Rosa", "ja: ok")]
+    told = {one.reason.split()[-1]: one.count for one in report.skipped}
+    assert told == {"nobody": 1 + len(events), "out": len(placeholders) + 1, "deleted": 1}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Nils left", "Rosa added Nils to the list", "Kai hat die Gruppe verlassen", "Nils salió del grupo",
+        "the image omitted the harbour", "null", "Null.", "I read: messages and calls are end-to-end encrypted",
+        "Plan for May.pdf (file attached)", "Missed voice call from the bank, call them", "it says: <Media omitted>",
+    ],
+)  # fmt: skip
+def test_what_a_person_writes_is_kept_though_the_app_could_have_written_it(memory, words):
+    memory.import_(f"03.04.24, 10:00 - Rosa: {words}\n03.04.24, 10:01 - Kai: ok\n".encode(), user="me")
+    assert said(memory) == [("Rosa", words), ("Kai", "ok")]
 
 
 def test_slack_names_people_and_channels_in_what_was_said(memory):
@@ -314,7 +404,9 @@ def test_progress_is_told_and_an_interruption_is_made_good(memory):
 
     with pytest.raises(StoppedError):
         memory.import_(json.dumps(chat).encode(), user="me", name="walk", progress=stop)
-    assert told == [(0, 2_500), (1_000, 2_500), (2_000, 2_500)]
+    at = [done for done, _ in told]
+    assert (at[0], at[-1], {of for _, of in told}) == (0, 2_000, {2_500})
+    assert all(0 <= after - before <= 100 for before, after in pairwise(at))
     report = memory.import_(json.dumps(chat).encode(), user="me", name="walk", progress=lambda *_: None)
     assert (report.added, report.known) == (500, 2_000)
 

@@ -61,6 +61,18 @@ def test_what_is_skipped_is_counted_and_named(run, folder):
     assert [one["name"] for one in run("ingest", "notes", "--json")["skipped"]] == ["a.tex", "b.log"]
 
 
+def test_several_paths_are_taken_in_by_one_command_and_each_is_reported(run, folder, tmp_path):
+    (tmp_path / "list.md").write_text("Bring the flour.\n", encoding="utf-8")
+    one, other, failed = run("ingest", "list.md", "notes", "nowhere.md", "--json", code=2)
+    assert (one["path"], [item["status"] for item in one["done"]]) == ("list.md", ["added"])
+    assert (other["path"], other["done"]["added"]) == ("notes", ["draft.md", "flour.txt", "oven.md"])
+    assert (failed["path"], failed["error"]["type"]) == ("nowhere.md", "InputError")
+    drawn = run("ingest", "list.md", "notes")
+    assert "list.md:" in drawn
+    assert "3 unchanged; 4 units" in drawn
+    assert run("stats", "--json")["units"] == 5
+
+
 def test_files_of_one_name_are_two_documents(run, tmp_path):
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
@@ -75,6 +87,8 @@ def test_files_of_one_name_are_two_documents(run, tmp_path):
         (("notes", "--core"), "a folder has many"),
         (("notes", "--name", "n"), "a folder has many"),
         (("notes/oven.md", "--include", "*.md"), "this is one document"),
+        (("notes/oven.md", "notes/flour.txt", "--name", "n"), "each has the name of its file"),
+        (("notes/oven.md", "notes", "--core"), "a folder has many"),
         (("nowhere",), "cannot be read"),
         (("notes", "--scope", "galaxy"), "galaxy"),
     ],

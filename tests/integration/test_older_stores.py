@@ -1,14 +1,17 @@
 """Stores of an earlier schema: what they hold keeps its ids, its documents and its conversations."""
 
 import contextlib
+import re
 import sqlite3
 import zlib
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from builders import NOW, opened
+from holdfast.errors import StoreError
 from holdfast.store.sqlite import migrate
 from holdfast.store.sqlite.migrate import migrations
 from holdfast.testing.contracts import HashEmbedder
@@ -251,3 +254,46 @@ def test_pieces_of_an_earlier_version_stay_until_their_folder_is_ingested_again(
             "The crane lifts ten tons.\n\nThe quay is lit by gas.", "The gate is green.",
         }  # fmt: skip
         assert memory.ingest_folder(folder, **wanted).changed == ()
+
+
+@pytest.mark.parametrize("schema", [number for number, _ in migrations()])
+def test_a_store_of_every_schema_opens_and_has_the_tables_of_a_new_one(tmp_path, schema):
+    path, fresh = tmp_path / "older.db", tmp_path / "fresh.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for name in ("halve", "crc32"):  # there is no vector yet
+            connection.create_function(name, 1, lambda data: data)
+        for number, script in migrations():
+            if number <= schema:
+                connection.executescript(script)
+        connection.execute(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {schema}")
+    opened(path=fresh).close()
+    with opened(path=path) as memory:
+        memory.remember(TALK, **OWNER)
+        assert len(memory.search("yes", user="ana")) == 2
+        assert memory.store.verify() == []
+    made = []
+    for one in (path, fresh):
+        with contextlib.closing(sqlite3.connect(one)) as connection:
+            names = "SELECT type, name, tbl_name FROM sqlite_master ORDER BY type, name"
+            made.append((migrate.schema_version(connection), connection.execute(names).fetchall()))
+    assert made[0] == made[1]
+
+
+def test_the_guide_names_every_schema():
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "upgrading.md").read_text(encoding="utf-8")
+    named = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    assert named == [number for number, _ in migrations()]
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(older, monkeypatch):
+    size = older.stat().st_size
+    monkeypatch.setattr(migrate, "migrations", lambda: (*migrations(), (99, "CREATE TABLE units (x);")))
+    with pytest.raises(StoreError):
+        opened(path=older)
+    monkeypatch.undo()
+    with contextlib.closing(sqlite3.connect(older)) as connection:
+        assert migrate.schema_version(connection) == 4
+    assert older.stat().st_size == size
+    with opened(path=older) as memory:
+        assert [unit.text for unit in memory.list(**OWNER, order="oldest") if unit.session] == TALK

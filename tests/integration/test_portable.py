@@ -61,3 +61,24 @@ def test_the_core_works_without_what_windows_lacks(tmp_path):
         capture_output=True, text=True, check=False, env={"PATH": "", "HOME": str(tmp_path)} | PATIENT,
     )  # fmt: skip
     assert done.stdout == "done [0]\n", done.stderr
+
+
+SERVERS = """
+import holdfast.memory  # the store has other locks there
+sys.modules["fcntl"] = None
+from holdfast import MissingExtraError
+from holdfast.cli.main import app
+for command in (["token", "list"], ["serve"], ["inspect"], ["mcp"]):
+    try:
+        app([*command, "--db", sys.argv[1]], prog_name="holdfast", standalone_mode=False)
+    except MissingExtraError as error:
+        print(command[0], "file locks" in str(error))
+"""
+
+
+def test_what_needs_file_locks_says_in_one_line_that_windows_has_none(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys" + SERVERS, str(tmp_path / "m.db")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.stdout) == ("", "token True\nserve True\ninspect True\nmcp True\n")

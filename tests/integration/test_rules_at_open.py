@@ -18,6 +18,16 @@ def settings_of(recipe, budget):
     return dataclasses.replace(recipe, assembly=assembly, store=store, embedding=WORDS_ONLY)
 
 
+def test_rules_of_several_agents_are_not_counted_together(tmp_path):
+    path, strict = tmp_path / "m.db", Settings.reference()
+    with opened(strict, path=path) as memory:
+        for agent in ("main", "other"):
+            memory.ingest(RULES, user="ana", name=f"agent:{agent}/AGENTS.md", core=True)
+    Memory.open(path, settings=settings_of(strict, 1_700)).close()
+    with pytest.raises(BudgetError, match=r"agent:main/AGENTS\.md"):
+        Memory.open(path, settings=settings_of(strict, 800))
+
+
 @pytest.mark.parametrize("owner", ["user", "global"])
 def test_rules_above_their_share_are_refused_at_open_or_told_where_they_are_tolerated(tmp_path, caplog, owner):
     path, strict = tmp_path / "m.db", Settings.reference()

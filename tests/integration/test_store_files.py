@@ -31,6 +31,20 @@ def holding(folder, words):
     return {name for name, data in bytes_of(folder).items() if words in data}
 
 
+def test_a_memory_that_is_closed_leaves_no_connection_open(tmp_path, monkeypatch):
+    made, connect = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: made.append(connect(*given, **named)) or made[-1])
+    with small_memory(tmp_path / "memory.db") as memory:
+        keys = talk(memory, 4)
+        memory.search("boat", user="ana")
+        memory.backup(tmp_path / "copy.db")
+        memory.forget(user="ana", ids=keys[0])
+    assert len(made) > 1
+    for connection in made:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
 # --------------------------------------------------------------------------------------------------- places
 
 

@@ -66,3 +66,69 @@ def test_both_dated_turns_of_a_question_between_two_events_are_in_the_context(em
 def test_they_are_in_nine_of_ten(embedder):
     found = [holds_both(embedder, Settings().without_timeouts(), *pair) for pair in PAIRS]
     assert sum(found) >= 9, found
+
+
+# As people chat, by somebody who had not seen the rules: the dated turns, what others call the two, the question.
+SAID = [
+    ("so it's official, we got the keys to the flat today!! 3 March 2026, remember that date",
+     "movers finally came with the sofa on 19 March 2026, two guys and a very small van",
+     "the flat", "the sofa",
+     "how many days were there between getting the keys to the flat and the sofa being delivered?"),
+    ("Dentist pulled the wisdom tooth on 2026-02-09, I look like a hamster.",
+     "Back at the gym for the first time on 2026-02-27, took it easy.",
+     "the tooth", "the gym", "How many days was it from having my tooth out until I was back at the gym?"),
+    ("btw I sent the visa application off on Jan 12th, 2026",
+     "guess what was in the post: visa got approved, letter is dated February 23rd, 2026",
+     "the visa application", "the approval letter",
+     "How many weeks passed between sending the visa application and the approval?"),
+    ("Mum had her cataract operation on April 7, 2026 and it went really well.",
+     "Mum drove to Norwich by herself on April 28, 2026, first time behind the wheel again.",
+     "Mum's cataract", "Mum driving", "how many weeks between mum's cataract operation and her driving again?"),
+    ("Ordered the e-bike from the Dutch shop, that was 14/02/2026 and they said two weeks, ha",
+     "The e-bike arrived on 21/03/2026 with a scratched frame",
+     "ordering the e-bike", "the e-bike arriving",
+     "How many days did I wait between ordering the e-bike and it arriving?"),
+    ("We found a lump on Otto's paw on 1 March 2026, vet says keep an eye on it.",
+     "Otto's stitches came out on 24 March 2026 and he gets to run again.",
+     "Otto's lump", "Otto's stitches",
+     "How many days between finding the lump on Otto and his stitches coming out?"),
+    ("Offer letter from Brightwell signed and scanned, 2026-01-30.",
+     "Day one at Brightwell was 2026-03-02 and I still have no laptop.",
+     "the Brightwell offer", "the Brightwell laptop",
+     "How many days lie between signing the Brightwell offer and my first day there?"),
+    ("The basement flooded on Feb 3, 2026, water up to the second step.",
+     "Insurance paid out on Mar 17, 2026, less than we hoped.",
+     "the basement", "the insurance",
+     "How many weeks did it take from the basement flooding to the insurance paying?"),
+    ("Nora took her very first steps on 11 April 2026, straight to the cat.",
+     "Nora said her first real word on 25 April 2026 and it was 'no'.",
+     "Nora's steps", "Nora's words", "how many days after Nora's first steps did she say her first word?"),
+    ("I stopped smoking on 5 January 2026. Again. For real now.",
+     "Ran my first 10k ever on 12 April 2026, legs are jelly.",
+     "smoking", "the 10k", "How many weeks were there between me quitting smoking and running the 10k?"),
+]  # fmt: skip
+BESIDE = [
+    "still thinking about {} and {}, it's been quite a {} {} honestly",
+    "told Priya all about {} and then about {}, we had a {} {} about it",
+    "can you believe how much time {} and {} take up? another {} {} gone",
+    "my sister asked again how {} went and what about {}, I said it was a {} {}",
+    "ugh, {} is all I talk about these days, that and {}. {} {} though.",
+    "when I look back at {} I think of {} too, what a {} {}",
+]
+
+
+@pytest.mark.slow
+def test_of_ten_chats_on_thirty_days_eight_bring_both_dated_turns_into_the_context(embedder):
+    found = []
+    for first, second, one, other, question in SAID:
+        said = [
+            BESIDE[k % 6].format(one, other, ADJECTIVES[(5 * k + 3) % 14], OCCASIONS[k // 6 % 4]) for k in range(30)
+        ]
+        said[7:7], said[21:21] = (first,), (second,)
+        with opened(Settings().without_timeouts(), embedder=embedder) as memory:
+            for day, text in enumerate(said):
+                at = NOW - timedelta(days=40 - day)
+                memory.remember(text, user="ana", session=f"d{day // 4}", at=at)
+            context = memory.assemble(question, user="ana", session="new", budget=300, track_access=False)
+            found.append({item.text for item in context.items}.issuperset((first, second)))
+    assert sum(found) >= 8, found

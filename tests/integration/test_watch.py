@@ -7,7 +7,7 @@ import pytest
 
 from builders import opened
 from commands import command_line
-from holdfast.cli.operations import follow
+from holdfast.cli.ingestion import follow
 from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, stamps
 from holdfast.errors import BusyStoreError, InputError
 from papers import word

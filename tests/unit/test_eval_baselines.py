@@ -174,7 +174,7 @@ def test_without_the_library_the_error_says_how_to_get_it(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(systems, "import_module", refuse)
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[eval\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[eval\]'"):
         read(BASELINES["bm25"], stack(TEXTS))
 
 

@@ -113,16 +113,17 @@ def test_every_named_query_is_used():
 
 
 def test_the_settings_stay_few():
-    assert len(Settings().describe()) <= 102
+    # 34 more than before: what the sources let a user configure (C6, C7, C10, C11, C18), profiles included.
+    assert len(Settings().describe()) <= 136
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 199
+MOST_MODULES = 200
 MOST_LINES = {
-    "": 3_470, "cli": 2_740, "client": 610, "context": 1_610, "documents": 4_070, "eval": 2_860,
-    "integrations": 1_760, "kernels": 1_460, "lifecycle": 1_800, "messages": 970, "models": 1_660, "ranking": 1_710,
-    "retrieval": 1_070, "sample": 40, "server": 4_030, "settings": 930, "store": 10_580, "testing": 1_350,
-    "text": 6_140, "transfer": 2_230, "types": 1_910,
+    "": 3_460, "cli": 2_870, "client": 620, "context": 1_610, "documents": 4_100, "eval": 2_860,
+    "integrations": 1_750, "kernels": 1_460, "lifecycle": 1_810, "messages": 1_010, "models": 1_680, "ranking": 1_710,
+    "retrieval": 1_070, "sample": 40, "server": 4_230, "settings": 940, "store": 10_580, "testing": 1_350,
+    "text": 6_140, "transfer": 2_270, "types": 1_970,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 22
 

@@ -143,6 +143,14 @@ def test_an_authored_unit_does_not_age_and_every_other_kind_does():
     assert recency == {"turn": aged_by_then, "knowledge": aged_by_then, "authored": 1.0}
 
 
+def test_each_kind_ages_at_the_rate_that_is_set_for_it():
+    rates = {"turn": 1e-6, "knowledge": 1e-9, "summary": 1e-5}
+    settings, old = changed(rates=rates), aged(10 * DAY)
+    for kind in ("turn", "knowledge"):
+        r = final(prospect(kind=kind, **old), settings=settings).find("r").value
+        assert r == math.exp(-rates[kind] * 10 * DAY)
+
+
 def test_age_is_counted_from_the_given_moment_and_the_future_is_new():
     [one] = discover([prospect()], frozenset(), REFERENCE, later(days=1)).second
     assert one.contributions.find("r").value == math.exp(-1e-5 * DAY)
@@ -322,7 +330,7 @@ def test_plain_words_are_three_characters_long_distinct_and_neither_stopped_nor_
 CONTRACT = {
     "first": 16, "second": 8, "growth": 0, "min_similarity": 0.2, "floor": 0.0, "keyword_weight": 0.3,
     "share_recency": 0.5, "share_frequency": 0.2, "share_authority": 0.3, "hop_share": 0.5, "hop_floor": 0.15,
-    "keywords": "words",
+    "keywords": "words", "rates": {"turn": 1e-5, "knowledge": 1e-5, "summary": 1e-5},
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.settings import PROFILES, ProfileSettings, ScoreSettings, Settings, unread_file
+from holdfast.settings import PROFILES, EmbeddingSettings, ProfileSettings, ScoreSettings, Settings, unread_file
 
 # Every constant of the contract that the engine has so far, written out by hand.
 REFERENCE = {
@@ -37,6 +37,15 @@ REFERENCE = {
     "score.lambda_user": 1e-5,
     "score.lambda_global": 2e-6,
     "score.delta": 0.5,
+    "projection.min_similarity": 0.2,
+    "projection.keyword_weight": 0.3,
+    "projection.rates.turn": 1e-5,
+    "projection.rates.knowledge": 1e-5,
+    "projection.rates.summary": 1e-5,
+    "temporal.picks": 3,
+    "dense.exit_64": 0.65,
+    "dense.exit_256": 0.75,
+    "compaction.min_align": 0.65,
     "fast.max_results": 3,
     "fast.min_score": 0.30,
     "fast.gap": 0.50,
@@ -319,6 +328,15 @@ def test_not_a_number_is_refused_everywhere_with_its_key(key):
         ("score.lambda_user", -1e-5),
         ("score.lambda_global", math.inf),
         ("score.delta", 1.5),
+        ("projection.keyword_weight", -0.1),
+        ("projection.min_similarity", 1.5),
+        ("projection.rates.summary", 0.0),
+        ("dense.exit_256", -1.5),
+        ("temporal.picks", 0),
+        ("compaction.min_align", 2.0),
+        ("balanced.gap", 1.5),
+        ("thinking.max_results", 0),
+        ("fast.escalate_below", -1),
         ("retrieval.timeout_ms", 0.0),
         ("retrieval.max_candidates", 0),
         ("fast.max_results", 0),
@@ -351,13 +369,13 @@ def test_a_value_outside_its_domain_is_refused_with_key_and_value(key, value):
 def test_a_public_key_may_stand_in_the_environment(key):
     value = values(Settings())[key]
     text = ",".join(value) if isinstance(value, tuple) else json.dumps(value) if not isinstance(value, str) else value
-    if "-" in key or value == ():  # a shell knows no such name, and an empty list has no text
+    if "-" in key or value in ((), {}):  # a shell knows no such name, and what is empty has no text
         return
     assert load(**{f"HOLDFAST_{key.upper().replace('.', '__')}": text}) == Settings()
 
 
 @pytest.mark.parametrize(
-    "key", ["dense.exit_64", "temporal.picks", "hybrid.rank_by", "fast.gap", "thinking.mix.dense"]
+    "key", ["analysis.tokenizer", "temporal.stop", "hybrid.rank_by", "fast.normalise", "projection.hop_share"]
 )
 def test_a_key_of_the_recipe_is_set_by_python_code_and_by_nothing_else(key, written):
     value = values(Settings()).get(key, 0.5)
@@ -372,10 +390,49 @@ def test_a_key_of_the_recipe_is_set_by_python_code_and_by_nothing_else(key, writ
     assert key not in {row.key for row in Settings().describe()}
 
 
+TURNED = {
+    "score.delta": 0.3, "projection.keyword_weight": 0.5, "projection.min_similarity": 0.25, "dense.early_exit": True,
+    "dense.exit_64": 0.6, "dense.exit_256": 0.7, "temporal.picks": 2, "compaction.min_align": 0.4,
+    "fusion.agreement_bonus": 0.1, "projection.rates.turn": 2e-5, "projection.rates.knowledge": 1e-7,
+    "projection.rates.summary": 1e-6, "fast.max_results": 4, "balanced.min_score": 0.2, "balanced.escalate_below": 2,
+    "thinking.gap": 0.4, "thinking.escalation": ("hdc-vsa",), "fast.mix.lexical": 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", TURNED)
+def test_what_the_sources_let_a_user_configure_can_stand_in_a_file_and_in_the_environment(key, written):
+    group, _, name = key.rpartition(".")
+    text = json.dumps(TURNED[key])
+    variable = f"HOLDFAST_{key.upper().replace('.', '__')}"
+    from_file = load(file=written(f"[{group}]\n{name} = {text}\n"))
+    from_environment = load(**{variable: ",".join(TURNED[key]) if isinstance(TURNED[key], tuple) else text})
+    assert values(from_file)[key] == values(from_environment)[key] == TURNED[key]
+    assert values(Settings()).get(key) != TURNED[key]
+
+
+@pytest.mark.parametrize("called", ["all-minilm-l6-v2", "nomic-embed-text-v1.5"])
+def test_an_embedder_may_be_called_as_the_sources_systems_call_it(called, written):
+    real = {"all-minilm-l6-v2": "minilm", "nomic-embed-text-v1.5": "nomic-768"}[called]
+    ways = (
+        load({"embedding.embedder": called}),
+        load(HOLDFAST_EMBEDDING__EMBEDDER=called),
+        load(file=written(f'[embedding]\nembedder = "{called}"\n')),
+        Settings(embedding=EmbeddingSettings(embedder=called)),
+    )
+    assert all(values(settings)["embedding.embedder"] == real for settings in ways)
+    with pytest.raises(SettingsError, match="'kb-fast'"):
+        load({"embedding.embedder": "kb-fast"})
+
+
+def test_a_rate_of_an_unknown_kind_is_refused():
+    with pytest.raises(SettingsError, match=r"projection\.rates has no field 'authored'.*turn, knowledge, summary"):
+        load({"projection.rates.authored": 1e-5})
+
+
 @pytest.mark.parametrize(
     ("key", "became"),
     [("symbolic.depth", "3"), ("hyper.weights.topic", "0.35"), ("gate.novelty", "0.35"), ("score.scope_rest", "0.3"),
-     ("projection.rates.turn", "1e-05"), ("hybrid.provisional", "without effect")],
+     ("hybrid.provisional", "without effect")],
 )  # fmt: skip
 def test_a_key_of_an_earlier_version_says_what_became_of_it(key, became, written):
     group, _, name = key.rpartition(".")

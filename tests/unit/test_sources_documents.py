@@ -244,7 +244,7 @@ def test_a_damaged_pdf_is_read_or_refused(seed):
 def test_a_missing_extra_is_named_with_its_install_line(monkeypatch):
     body = tiny_pdf(["Words."])
     monkeypatch.setitem(sys.modules, "pypdf.errors", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[documents\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[documents\]'"):
         read("a.pdf", body)
 
 

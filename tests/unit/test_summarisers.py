@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 
 from holdfast import InputError, SettingsError, SummariserError
-from holdfast.models import open_summariser
+from holdfast.models import can_summarise, open_summariser
 from holdfast.models import t5 as t5_module
 from holdfast.models.embedder import shipped_folder
 from holdfast.models.t5 import ENCODER, FIRST, LATER, MERGED, T5File, T5Model
@@ -68,6 +68,18 @@ def refused(folder, match, **settings):
 
 
 # ---------------------------------------------------------------------------------------------------- choosing
+
+
+def test_whether_a_model_would_write_summaries_is_known_without_reading_or_asking_it(tmp_path):
+    def able(**settings):
+        return can_summarise(SummariserSettings(**settings))
+
+    assert not able()
+    assert able(summariser="onnx", folder=str(TINY))
+    assert not able(summariser="onnx", folder=str(tmp_path))
+    assert not able(summariser="onnx")
+    assert able(summariser="openai", url="http://127.0.0.1:1", model="m")
+    assert not able(summariser="openai", url="http://127.0.0.1:1")
 
 
 def test_extractive_is_no_summariser():

@@ -12,12 +12,12 @@ export const resolve = (name, context, next) => name === "openclaw/plugin-sdk/co
 register(`data:text/javascript,${encodeURIComponent(hooks)}`);
 const { default: plugin } = await import("../index.js");
 
-export function load(pluginConfig) {
+export function load(pluginConfig, context = {}) {
   const host = { warnings: [], errors: [], hooks: {} };
   plugin.register({
     pluginConfig,
     logger: { warn: (text) => host.warnings.push(text), error: (text) => host.errors.push(text) },
-    registerContextEngine: (id, factory) => { host.engine = factory({}); host.id = id; },
+    registerContextEngine: (id, factory) => { host.engine = factory(context); host.id = id; },
     registerMemoryCapability: (capability) => { host.promptBuilder = globalThis.promptBuilder = capability.promptBuilder; },
     registerTool: (factory, options) => { host.tools = factory; host.toolNames = options.names; },
     on: (name, handler) => { host.hooks[name] = handler; },

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, beforeEach, mock, test } from "node:test";
 
 import { load } from "./host.js";
@@ -139,6 +141,15 @@ test("waiting for a server that hangs takes a tenth of the time at most, and two
   assert.equal(pauses, 36); // after 1, 2, 4 … 64 seconds, then every two minutes
 });
 
+test("a server that was away is asked as soon as it is back, however often it was missed", async () => {
+  const host = load({ url });
+  answers.commit = { code: 0 };
+  const commit = () => host.engine.commitTurn({ ...SESSION, advancementKey: "k", messages: TURN });
+  for (const _ of [1, 2, 3, 4]) await assert.rejects(commit());
+  answers = { commit: { status: "committed" } };
+  assert.deepEqual(await commit(), { status: "committed" });
+});
+
 test("a server that answers with an error is asked again at once", async () => {
   const host = load({ url });
   answers.bootstrap = { code: 503, detail: "busy" };
@@ -221,6 +232,71 @@ test("the tools search and read in the memory of their agent", async () => {
   ]);
   answers.recall = { code: 500 };
   await assert.rejects(search.execute("c3", { query: "boat" }));
+});
+
+function workspace(t, files) {
+  const workspaceDir = mkdtempSync(join(tmpdir(), "holdfast-rules-"));
+  t.after(() => rmSync(workspaceDir, { recursive: true }));
+  for (const [name, words] of Object.entries(files)) writeFileSync(join(workspaceDir, name), words);
+  return workspaceDir;
+}
+const turn = (host, prompt) => host.engine.assemble({ ...SESSION, messages: [], prompt, tokenBudget: 9_000 });
+const declared = () => calls.filter((call) => call.name === "declare").map((call) => call.body);
+
+test("the rules of a workspace are sent when they are new, change or go, and before the turn that they hold in", async (t) => {
+  const workspaceDir = workspace(t, { "AGENTS.md": "- Say moin.\n", "TOOLS.md": "- Not a rule." });
+  answers.declare = { status: "declared" };
+  const next = (prompt) => turn(load({ url, user: "rules" }, { workspaceDir }), prompt);
+  await next("a");
+  const about = { user: "rules", agent: "main" };
+  assert.deepEqual(declared(), [{ ...about, name: "AGENTS.md", text: "- Say moin." }, { ...about, name: "SOUL.md", text: "" }]);
+  assert.equal(calls.at(-1).name, "assemble");
+  await next("b");
+  assert.equal(declared().length, 2);
+  writeFileSync(join(workspaceDir, "AGENTS.md"), "- Say ahoy.");
+  await next("c");
+  rmSync(join(workspaceDir, "AGENTS.md"));
+  await load({ url, user: "rules" }, { workspaceDir }).engine.bootstrap(SESSION);
+  assert.deepEqual(declared().slice(2).map((one) => one.text), ["- Say ahoy.", ""]);
+});
+
+test("rules are left to OpenClaw when the setting says so, and where there is no workspace", async (t) => {
+  const workspaceDir = workspace(t, { "AGENTS.md": "- Say moin." });
+  await turn(load({ url, user: "off", workspaceRules: false }, { workspaceDir }), "a");
+  await turn(load({ url, user: "off" }), "a");
+  assert.deepEqual(declared(), []);
+});
+
+test("rules that are refused or cannot be read are told once, and the turn has its memory", async (t) => {
+  const elsewhere = workspace(t, { "secret.txt": "key" });
+  const workspaceDir = workspace(t, { "AGENTS.md": "x".repeat(300_000) });
+  symlinkSync(join(elsewhere, "secret.txt"), join(workspaceDir, "SOUL.md"));
+  const host = load({ url, user: "large" }, { workspaceDir });
+  for (const prompt of ["a", "b"]) assert.match((await turn(host, prompt)).systemPromptAddition, /Petrel/);
+  assert.deepEqual(declared(), []);
+  assert.deepEqual(host.warnings.map((one) => one.match(/(\w+\.md) is not in force as it stands: it (has 300000|is a link)/)?.slice(1)), [
+    ["AGENTS.md", "has 300000"], ["SOUL.md", "is a link"],
+  ]);
+  writeFileSync(join(workspaceDir, "AGENTS.md"), "- Say moin.");
+  answers.declare = { code: 422, detail: "the hard rules need 9000 tokens" };
+  for (const prompt of ["c", "d"]) assert.match((await turn(host, prompt)).systemPromptAddition, /Petrel/);
+  assert.equal(declared().length, 1);
+  assert.match(host.warnings.at(-1), /hard rules need 9000 tokens/);
+});
+
+test("rules that a server could not take are sent again, and none that hangs holds up a turn", async (t) => {
+  const workspaceDir = workspace(t, { "AGENTS.md": "- Say moin." });
+  const host = load({ url, user: "away", timeoutMs: 1_000 }, { workspaceDir });
+  answers.declare = { code: 503, detail: "busy" };
+  await turn(host, "a");
+  answers.declare = { status: "declared" };
+  await turn(host, "b");
+  await turn(host, "c");
+  assert.deepEqual(declared().map((one) => one.name), ["AGENTS.md", "AGENTS.md", "SOUL.md"]);
+  writeFileSync(join(workspaceDir, "AGENTS.md"), "- Say ahoy.");
+  answers.declare = { code: -1 };
+  for (const prompt of ["d", "e"]) assert.match((await turn(host, prompt)).systemPromptAddition, /Petrel/);
+  assert.equal(declared().length, 4); // still under way: not sent twice
 });
 
 test("manifest, tools and header fit together", () => {

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 
 from holdfast import sample
 from holdfast.cli import draw
+from holdfast.errors import say_install
 from holdfast.memory import Memory
 from holdfast.settings import Settings
 from holdfast.types import Unit
@@ -227,7 +229,7 @@ def _reopen(console: Console, database: Path, settings: Settings, before: list[l
     console.print(
         "To look at it in a browser: [bold]holdfast inspect[/]. "
         'For other programs: [bold]holdfast serve[/], then Memory.open("http://127.0.0.1:8377") or any client; '
-        "[bold]holdfast mcp[/] for agents. They need pip install 'holdfast\\[server,remote,mcp]'."
+        f"[bold]holdfast mcp[/] for agents. They need extras: {escape(say_install('server,remote,mcp'))}"
     )
 
 

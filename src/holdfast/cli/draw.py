@@ -329,7 +329,7 @@ def versions(found: Sequence[Unit]) -> RenderableType:
 def stats(found: Stats) -> RenderableType:
     """Draw how much is remembered."""
     units, size = count(found.store_units or 0, "unit"), f"{found.store_bytes or 0:,} bytes"
-    return pairs({
+    rows = {
         "units": f"{found.units:,}",
         "versions": f"{found.versions:,}",
         "sessions": f"{found.sessions:,}",
@@ -338,10 +338,14 @@ def stats(found: Stats) -> RenderableType:
         "from": f"{found.earliest:%Y-%m-%d}" if found.earliest else "",
         "to": f"{found.latest:%Y-%m-%d}" if found.latest else "",
         "whole store": f"{units}, {size}, schema {found.schema_version}",
+        "embedder": found.embedder,
         "vectors": f"{found.space}; {count(found.waiting or 0, 'unit')} without" if found.space else "",
+        "gate": "" if found.gate_threshold is None else f"promotes from {found.gate_threshold:g}",
+        "summaries": "abstractive" if found.abstractive_ready else "extractive",
         "place": found.location,
         "replica": "" if found.staleness_seconds is None else f"at most {found.staleness_seconds:.1f} seconds behind",
-    })  # fmt: skip
+    }  # fmt: skip
+    return pairs({name: value for name, value in rows.items() if value})
 
 
 def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:

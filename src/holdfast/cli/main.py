@@ -7,15 +7,14 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import typer
-from rich.progress import Progress, track
 from rich.text import Text
 
 from holdfast import sample
 from holdfast.arguments import Read, find_zone
-from holdfast.cli import draw, operations, output
+from holdfast.cli import draw, ingestion, operations, output
 from holdfast.cli.options import (
     CommandContext,
     CommandResult,
@@ -31,11 +30,10 @@ from holdfast.cli.options import (
     out,
     plain,
     read_batches,
-    read_bytes,
     read_question,
     read_text,
 )
-from holdfast.documents.folder import EXCLUDED, INCLUDED
+from holdfast.cli.output import ProgressReport
 from holdfast.errors import HoldfastError, InputError
 from holdfast.memory import Memory
 from holdfast.settings import Settings
@@ -115,8 +113,11 @@ def remember(
         written = call.memory.remember(content, id=unit_id, **fields)
     else:
         batches = read_batches(messages, fields.pop("session"))
-        shown = track(batches, "remembering", console=err, disable=call.as_json, transient=True)
-        written = [item for name, batch in shown for item in call.memory.remember(batch, session=name, **fields)]
+        written, whole = [], sum(len(batch) for _, batch in batches)
+        with ProgressReport(err, "remembering", quiet=call.as_json) as report:
+            for name, batch in batches:
+                written += call.memory.remember(batch, session=name, **fields)
+                report(len(written), whole)
     return CommandResult(output.written_json(written), lambda: draw.written(written))
 
 
@@ -267,9 +268,15 @@ def stats(call: CommandContext, *, tenant_user: Options) -> CommandResult:
 def reembed(call: CommandContext) -> CommandResult:
     """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
     memory = call.memory
-    with Progress(console=err, disable=call.as_json, transient=True) as progress:
-        task = progress.add_task("embedding", total=memory.stats(user=sample.USER, whole=True).store_units)
-        left = memory.reembed(progress=lambda written: progress.advance(task, written))
+    whole, done = memory.stats(user=sample.USER, whole=True).store_units or 0, 0
+
+    def advance(written: int) -> None:
+        nonlocal done
+        done += written
+        report(done, whole)
+
+    with ProgressReport(err, "embedding", quiet=call.as_json) as report:
+        left = memory.reembed(progress=advance)
         space = "at the server" if call.is_remote else memory.store.space()
     waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
     return CommandResult(
@@ -385,36 +392,7 @@ def assemble(
     return CommandResult(row, lambda: draw.context(context, explain=explain, tree=tree))
 
 
-@command(app, create=True)
-def ingest(
-    call: CommandContext,
-    path: Path,
-    core: bool = False,
-    name: str | None = None,
-    include: list[str] | None = None,
-    exclude: list[str] | None = None,
-    scope: str = "user",
-    *,
-    tenant_user: Options,
-) -> CommandResult:
-    """Take in a document or a folder; again, when it has changed."""
-    memory = call.memory
-    if not path.is_dir():
-        if include or exclude:
-            raise InputError("--include and --exclude choose files of a folder; this is one document")
-        source, name = (read_bytes(path), name or path.name) if call.is_remote else (path, name)
-        written = memory.ingest(source, name=name, scope=scope, core=core, **tenant_user)
-        return CommandResult(output.written_json(written), lambda: draw.document(written, path))
-    if core or name is not None:
-        raise InputError("--core and --name are for one document; a folder has many")
-    with Progress(console=err, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        report = memory.ingest_folder(
-            path, scope=scope, include=include or INCLUDED, exclude=(*EXCLUDED, *(exclude or ())),
-            progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **tenant_user,
-        )  # fmt: skip
-    code = InputError.exit_code if report.failed else 0
-    return CommandResult(output.folder_json(report), lambda: draw.folder(report), code=code)
+command(app, create=True)(ingestion.ingest)
 
 
 @command(app)
@@ -431,11 +409,8 @@ def widen(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResul
 def compact(call: CommandContext, *, session_owner: Options) -> CommandResult:
     """Let summaries stand for old turns of one session, or of all; nothing is lost."""
     memory = call.memory
-    with Progress(console=err, transient=True) as progress:
-        task = progress.add_task("compacting", total=None)
-        done = memory.compact(
-            progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)), **session_owner
-        )
+    with ProgressReport(err, "compacting", quiet=call.as_json) as report:
+        done = memory.compact(progress=report, **session_owner)
     return CommandResult([output.compaction_json(one) for one in done], lambda: draw.compactions(done))
 
 
@@ -502,7 +477,7 @@ def _eval() -> Callable[..., None]:
     return measure
 
 
-command(app, create=True)(operations.watch)
+command(app, create=True)(ingestion.watch)
 operations.register(app)
 operations.register_postgres(app)
 operations.register_tokens(app)
@@ -531,5 +506,25 @@ def serve(
 
 
 plain(app)(operations.inspect)
+
+
+# --------------------------------------------------------------------------------------------------------- help
+
+# What `--help` lists, in the order of use.
+_PANELS = {
+    "Remember and recall": "remember search assemble why about",
+    "Documents": "ingest watch documents widen",
+    "Look up": "show list facts history stats users sessions agents decisions",
+    "Change and forget": "update supersede reinstate overrule compact expand forget",
+    "Copy and export": "export import backup migrate",
+    "Serve": "inspect serve mcp token",
+    "Set up and maintain": "demo settings doctor reembed worker postgres eval",
+}
+_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
+_PLACES = [*_PANEL_OF]
+_LISTED: list[Any] = [*app.registered_commands, *app.registered_groups]
+for _one in _LISTED:
+    _one.rich_help_panel = _PANEL_OF[_one.name]
+app.registered_commands.sort(key=lambda one: _PLACES.index(one.name or ""))
 
 app.callback(invoke_without_command=True)(begin)

@@ -1,6 +1,6 @@
 """Commands that list what there is, carry it in and out, show it in a browser, and run a store on PostgreSQL.
 
-`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `watch`, `inspect`; `worker`, `postgres`;
+`users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `inspect`; `worker`, `postgres`;
 `about`; `decisions`, `overrule`.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from inspect import signature
@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli import draw, output
+from holdfast.cli import draw
 from holdfast.cli.options import CommandContext, CommandResult, Options, command, declare_options, err, extra, out
-from holdfast.documents.folder import EXCLUDED, INCLUDED, FileChange, Folder, Stamps, changes, stamps
+from holdfast.cli.output import ProgressReport
 from holdfast.errors import BusyStoreError, InputError, ServerError, StoreError, quote_value
 from holdfast.lifecycle.embedding import StoreEmbedder
 from holdfast.openers import check_store, derivation, is_address, is_database, is_missing, open_store
@@ -34,7 +33,6 @@ from holdfast.settings import Settings
 from holdfast.store.contract import Store
 from holdfast.store.copying import Copyable, CopyReport, copy_store, view_of
 from holdfast.types import JSON, DecisionKind, ImportReport, NameCount, iso
-from holdfast.types.outcomes import FolderReport
 
 # Fewer columns tell nothing.
 _LEAST_ROOM = 12
@@ -61,12 +59,8 @@ def _about(
     call: CommandContext, topic: str | None = None, limit: int = 0, *, owner: Options
 ) -> CommandResult:  # fmt: skip
     """Say what is known of a user: turns that answer fifty questions, with their dates and what they replaced."""
-    with Progress(console=err, disable=call.as_json, transient=True) as progress:
-        task = progress.add_task("asking", total=None)
-        found = call.memory.about(
-            topic=topic, limit=limit or None,
-            progress=lambda done, of: progress.update(task, completed=done, total=max(of, 1)), **owner,
-        )  # fmt: skip
+    with ProgressReport(err, "asking", quiet=call.as_json) as report:
+        found = call.memory.about(topic=topic, limit=limit or None, progress=report, **owner)
     value = {"asked": found.asked, "lines": [one.to_json() for one in found], "warnings": [*found.warnings]}
     return CommandResult(value, lambda: draw.about(found), "; ".join(found.warnings))
 
@@ -80,7 +74,7 @@ def _users(call: CommandContext, limit: int = 50, tenant: str | None = None) -> 
 
 
 def _sessions(call: CommandContext, limit: int = 50, *, tenant_user: Options) -> CommandResult:
-    """List the sessions of a user, newest first, each with its first words."""
+    """List the sessions of a user, newest first, each with its title or first words."""
     return _list(call.memory.sessions(limit=limit or None, **tenant_user), "no sessions", call, tenant_user)
 
 
@@ -174,12 +168,17 @@ def _import(
 ) -> CommandResult:  # fmt: skip
     """Bring in an export of ours, or of another program; again, when it has grown."""
     source: Path | bytes = sys.stdin.buffer.read() if str(file) == "-" else file
-    with Progress(console=err, disable=call.as_json, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
+    with ProgressReport(err, "importing", quiet=call.as_json) as report:
         done = call.memory.import_(
-            source, user=user, session=session, tenant=tenant, zone=zone, format=kind, dry_run=dry_run,
-            progress=lambda number, of: progress.update(task, completed=number, total=max(of, 1)),
-        )  # fmt: skip
+            source,
+            user=user,
+            session=session,
+            tenant=tenant,
+            zone=zone,
+            format=kind,
+            dry_run=dry_run,
+            progress=report,
+        )
     code = 0 if done.complete else InputError.exit_code
     return CommandResult(_report_row(done), lambda: _report(done), code=code)
 
@@ -227,17 +226,17 @@ def _migrate(source: str, target: str, as_json: bool = False) -> None:
         raise StoreError(f"{source} does not exist; check --from")
     settings = Settings.load()
     how = (settings.store, derivation(settings))
-    with contextlib.ExitStack() as opened, Progress(console=err, disable=as_json, transient=True) as progress:
+    with contextlib.ExitStack() as opened:
         one, other = (
             cast("Copyable", open_store(check_store("path", place), *how, mending=place is target))
             for place in (source, target)
         )
         for store in (one, other):
             opened.callback(store.close)
-        tasks = {step: progress.add_task(step, total=None) for step in ("copying", "comparing")}
-        done = copy_store(
-            one, other, lambda step, at, of: progress.update(tasks[step], completed=at, total=max(of, 1))
-        )
+        steps = {
+            step: opened.enter_context(ProgressReport(err, step, quiet=as_json)) for step in ("copying", "comparing")
+        }
+        done = copy_store(one, other, lambda step, at, of: steps[step](at, of))
     row = {"from": source, "to": target, **dataclasses.asdict(done), "whole": done.whole}
     CommandResult(row, lambda: _copied(done), code=0 if done.whole else StoreError.exit_code).show(as_json=as_json)
 
@@ -310,15 +309,15 @@ def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> Co
     if not every >= _LEAST_WORKER_PAUSE:
         raise InputError(f"--every {every} is too often; the least is {_LEAST_WORKER_PAUSE} seconds")
     done = 0
-    with contextlib.closing(_open(call)) as store, Progress(console=err, disable=call.as_json) as progress:
+    with contextlib.closing(_open(call)) as store, ProgressReport(err, "embedding", quiet=call.as_json) as report:
         count = partial(store.stats, view_of(call.settings.store.tenant), whole=True)
         embedding = StoreEmbedder(store, call.settings.embedding, call.settings.gate, None, count, lambda: 0.0)
-        task = progress.add_task("embedding", total=count().waiting or None)
+        waiting = count().waiting or 0
 
         def advance(written: int) -> None:
             nonlocal done
             done += written
-            progress.update(task, advance=written)
+            report(done, max(waiting, done))
 
         try:
             embedding.embed_shared(advance)
@@ -330,8 +329,7 @@ def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> Co
             if not watch:
                 raise
         left = count().waiting or 0
-    waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
-    told = f"{draw.count(done, 'unit')} embedded, {waiting}"
+    told = f"{draw.count(done, 'unit')} embedded, {draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
     return CommandResult({"embedded": done, "waiting": left}, lambda: Text(told), code=1 if left and not watch else 0)
 
 
@@ -348,9 +346,8 @@ def _index(call: CommandContext, offline: bool = False) -> CommandResult:
 
 def _reindex(call: CommandContext) -> CommandResult:
     """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
-    with _opened(call, mending=True) as store, Progress(console=err, disable=call.as_json) as progress:
-        task = progress.add_task("deriving", total=None)
-        done = store.derive_again(lambda at, of: progress.update(task, completed=at, total=max(of, 1)))
+    with _opened(call, mending=True) as store, ProgressReport(err, "deriving", quiet=call.as_json) as report:
+        done = store.derive_again(report)
     return CommandResult({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
 
 
@@ -389,68 +386,6 @@ def _open(call: CommandContext, *, mending: bool = False) -> Store:
     return open_store(place, call.settings.store, derivation(call.settings), mending=mending)
 
 
-_STYLES = {"added": "green", "changed": "cyan", "removed": "dim", "failed": "yellow"}
-# More often is work for nothing, and a file that is being written would hardly ever be found finished.
-_LEAST_WATCH_PAUSE = 0.1
-
-
-def watch(
-    call: CommandContext,
-    path: Path,
-    every: float = 1.0,
-    include: list[str] | None = None,
-    exclude: list[str] | None = None,
-    scope: str = "user",
-    *,
-    tenant_user: Options,
-) -> CommandResult:
-    """Take in a folder, then follow what changes in it until it is stopped."""
-    if not every >= _LEAST_WATCH_PAUSE:
-        raise InputError(f"--every {every} is too often; the least is {_LEAST_WATCH_PAUSE} seconds")
-    memory, included, excluded = call.memory, tuple(include or INCLUDED), (*EXCLUDED, *(exclude or ()))
-    folder = Folder(path, "", None, included, excluded)
-
-    def take_in() -> FolderReport:
-        return memory.ingest_folder(path, scope=scope, include=included, exclude=excluded, **tenant_user)
-
-    def show(change: FileChange) -> None:
-        if call.as_json:
-            row = {"event": change.what, "name": change.name} | ({"reason": change.reason} if change.reason else {})
-            output.print_json(row, indent=None)
-        else:
-            reason = f": {draw.one_line(change.reason)}" if change.reason else ""
-            out.print(Text(f"{change.what:<8} {change.name}{reason}", _STYLES[change.what]), soft_wrap=True)
-
-    try:
-        err.print(f"watching {path}; Ctrl-C ends it", highlight=False)
-        for change in follow(lambda: stamps(folder), take_in, lambda: time.sleep(every)):
-            show(change)
-    except KeyboardInterrupt:  # the way it ends
-        pass
-    return CommandResult({"event": "stopped"}, lambda: Text("stopped"))
-
-
-def follow(
-    look: Callable[[], Stamps], take_in: Callable[[], FolderReport], wait: Callable[[], None]
-) -> Iterator[FileChange]:
-    """Yield what changes, for ever. It is read when two looks in a row find the same: its writer has finished."""
-    taken: Stamps | None = None
-    failed: frozenset[tuple[str, str]] = frozenset()
-    last = look()
-    while True:
-        now = look()
-        if now == last and now != taken:
-            try:
-                report = take_in()
-            except BusyStoreError as error:  # another program is writing; the next look tries again
-                err.print(Text(f"waiting: {draw.one_line(str(error))}", "yellow"), soft_wrap=True)
-            else:
-                yield from changes(report, failed)
-                taken, failed = now, frozenset(report.failed)
-        last = now
-        wait()
-
-
 # ------------------------------------------------------------------------------------------------------ tokens
 
 
@@ -463,7 +398,8 @@ def register_tokens(app: typer.Typer) -> None:
 
 
 def _tokens_of(call: CommandContext) -> Tokens:
-    from holdfast.server.access import open_tokens  # noqa: PLC0415 - locks a file as only POSIX can
+    with extra("server"):
+        from holdfast.server.access import open_tokens  # noqa: PLC0415 - locks a file as only POSIX can
 
     return open_tokens(call.database or call.settings.store.path)
 

@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 
 from holdfast.cli import draw, output
 from holdfast.cli.output import Screen
-from holdfast.errors import InputError, MissingExtraError, StoreError, quote_value
+from holdfast.errors import InputError, MissingExtraError, StoreError, quote_value, say_install
 from holdfast.memory import Memory
 from holdfast.openers import is_address, is_missing
 from holdfast.settings import Settings, unread_file, use_file
@@ -104,7 +104,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "assemble.budget": ("Most tokens.", "--budget", "-b"),
     "assemble.window": ("The model's whole window; a share of it is used.",),
     "assemble.strict": ("Fail without all last turns, or when the embedder fails.", "--strict"),
-    "ingest.path": ("A document, or a folder of them.", "…"),
+    "ingest.paths": ("Documents, or folders of them.", "…"),
     "ingest.core": ("Its rules go into every context.", "--core"),
     "ingest.name": ("Name, when it is not the file's.",),
     "ingest.include": ("Files of a folder, as `*.md`; repeatable.",),
@@ -341,8 +341,9 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        lacking = f"this needs {error.name}, which is not installed; run pip install 'holdfast[{name}]'"
-        raise MissingExtraError(lacking) from error
+        if error.name == "fcntl":
+            raise MissingExtraError("this needs file locks of Linux or macOS; run it there, or in WSL") from error
+        raise MissingExtraError(f"this needs {error.name}, which is not installed; {say_install(name)}") from error
 
 
 def read_text(path: Path) -> str:

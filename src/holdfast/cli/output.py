@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -34,6 +34,9 @@ from holdfast.types import (
 )
 from holdfast.types.contexts import Context
 from holdfast.types.outcomes import FolderReport
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # On a terminal a carriage return overwrites its line, and lone surrogates cannot be written.
 _OBEYED = re.compile(rf"[{CONTROLS}\r\ud800-\udfff]")
@@ -69,6 +72,48 @@ class Screen(Console):
         elif isinstance(renderable, Text) and _OBEYED.search(renderable.plain):
             renderable = Text(visible(renderable.plain), renderable.style)
         return super().render(renderable, options)
+
+
+# Who waits for a log looks again about this often; more lines would drown what else it says.
+_SECONDS_BETWEEN_LINES = 10.0
+# From here on an estimate in seconds is more exact than it can be.
+_LONGEST_IN_SECONDS = 120.0
+
+
+class ProgressReport:
+    """How far a long command has come, and how long it may take: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, screen: Console, doing: str, *, quiet: bool = False) -> None:
+        self._screen, self._doing, self._quiet = screen, doing, quiet
+        self._began = self._told = screen.get_time()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        if self._screen.is_terminal and not self._quiet:
+            from rich.progress import Progress  # noqa: PLC0415 - of no use to most commands
+
+            self._bar = Progress(console=self._screen, transient=True)
+            self._bar.add_task(self._doing, total=None)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: float, of: float) -> None:
+        """Say that so much of the work is done."""
+        now, share = self._screen.get_time(), done / max(of, 1)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=share, total=1)
+        elif not self._quiet and now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            left = f", about {_duration((now - self._began) * (1 / share - 1))} left" if share else ""
+            self._screen.print(f"{self._doing}: {share:.0%}{left}", highlight=False)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _LONGEST_IN_SECONDS else f"{seconds / 60:.0f} min"
 
 
 def _pick(value: object, *names: str) -> dict[str, Any]:

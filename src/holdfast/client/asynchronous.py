@@ -90,6 +90,9 @@ class AsyncMemory:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-async")
         self._process, self._closed = os.getpid(), False
 
+    def __str__(self) -> str:
+        return str(self.memory)
+
     open = classmethod(_begin(Memory.open))
     remember = _offload(Memory.remember)
     update = _offload(Memory.update)

@@ -20,7 +20,15 @@ from typing import IO, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from holdfast.arguments import check_user
-from holdfast.errors import ClosedStoreError, HoldfastError, InputError, MissingExtraError, ServerError, quote_value
+from holdfast.errors import (
+    ClosedStoreError,
+    HoldfastError,
+    InputError,
+    MissingExtraError,
+    ServerError,
+    quote_value,
+    say_install,
+)
 from holdfast.memory import Memory
 from holdfast.messages.checks import check_name
 from holdfast.openers import is_address
@@ -34,8 +42,7 @@ try:
     import httpx
 except ImportError as error:
     raise MissingExtraError(
-        f"a memory at an address needs a library that is not installed ({error}); "
-        "install it with: pip install 'holdfast[remote]'"
+        f"a memory at an address needs a library that is not installed ({error}); {say_install('remote')}"
     ) from error
 
 log = logging.getLogger("holdfast")
@@ -96,6 +103,9 @@ class RemoteMemory(Memory):
             transport=transport or (httpx.HTTPTransport(uds=file) if file else None),
             trust_env=False,  # words go to the address and nowhere else: through no proxy, with nobody's netrc
         )
+
+    def __str__(self) -> str:
+        return f"Memory at {self.address}"
 
     def close(self) -> None:
         """Close the connections; the server goes on."""

@@ -65,6 +65,10 @@ class VisibleToHost:
         """Return the same with some units more."""
         return VisibleToHost(self.ids.union(unit.id for unit in units), self.words)
 
+    def leaving(self, pool: Pool, rest: Pool) -> VisibleToHost:
+        """Return the same with the ids that `rest` lacks of a pool: known by the host's words, or a summary."""
+        return VisibleToHost(self.ids.union(pool.ids).difference(rest.ids), self.words)
+
     def without(self, pool: Pool, reading: Reading) -> Pool:
         """Return the rows that are not shown; words and summaries have to be read for that, ids have not."""
         if not self.ids and not self.words:

@@ -40,8 +40,6 @@ from holdfast.values import dataclass
 
 # A of a unit with a single anchor (C13).
 _ONE_ANCHOR = 1 / 3
-# λ_r: decay per second of every kind that ages (half-life 19 hours; C11). `search` has rates of its own (C9).
-_RATE = 1e-5
 _CEILING = Contribution("ceiling", 1.0)
 T = TypeVar("T", ContextCandidate, ProjectedCandidate)
 
@@ -158,10 +156,11 @@ class CandidateWeights:
 
     def _omega(self, unit: Unit) -> Contribution:
         floor, above_floor, (share_recency, _, _), _ = self._leaves
+        rate = self.settings.projection.rates.get(unit.kind, 0.0)  # an authored rule has none
         mix = Contribution.of(
             "mix",
             "sum",
-            Contribution.of("recency", "product", share_recency, Contribution("r", recency(unit, _RATE, self.at))),
+            Contribution.of("recency", "product", share_recency, Contribution("r", recency(unit, rate, self.at))),
             self._frequency(unit.access_count),
             self._authority(unit.authority),
         )

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.documents.markdown import Node, Partition, Tier
 log = logging.getLogger("holdfast")
 _GONE = (FileNotFoundError, NotADirectoryError)
+_CORE = methodcaller("documents", core=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,10 @@ def document_name(desk: IngestContext, view: View, user: str | None, name: str |
     if name is not None:
         return check_name("name", name) or ""
     if path is None:
-        raise InputError("a text needs a name; pass name=…, so that ingesting it again replaces it")
+        raise InputError(
+            "a text needs a name; pass name=…, so that ingesting it again replaces it (a file is named by a Path: "
+            "ingest(Path('notes.md'), …))"
+        )
     kept = read_once(desk.store, view, lambda reading: reading.documents(bodies=False))
     known = {one.name: one.path for one in kept if one.user == user}
     whole = Path.cwd() / path
@@ -104,6 +109,7 @@ def unit_of(desk: IngestContext, document: Document, **fields: Any) -> Unit:  # 
     base = {
         "tenant": document.tenant,
         "user": document.user,
+        "agent": document.agent,
         "scope": "global" if document.user is None else "user",
         "author": "document",
         "event_time": desk.now,
@@ -179,11 +185,19 @@ def check_document(desk: IngestContext, document: Document, view: View) -> None:
         if len(document.body) > (most := SourceLimits().max_bytes):
             raise InputError(f"{quote_value(document.name)} has {len(document.body):,} bytes, more than {most:,}")
         return
-    core = read_once(desk.store, view, lambda reading: reading.documents(core=True))
-    others = [kept for kept in core if (kept.name, kept.user) != (document.name, document.user)]
+    core = read_once(desk.store, view, _CORE)
+    own = (document.name, document.user)
+    others = [kept for kept in core if (kept.name, kept.user) != own and kept.is_for(document.agent)]
     present = [*(_present(desk, other)[0] for other in others), document]
-    hard = [text for one in present for text in _texts(_read(desk, one), "hard", one.name)]
-    check_hard(hard, desk.counter, desk.settings.assembly)
+    _check_each_agents([(one, _read(desk, one)) for one in present], desk.counter, desk.settings)
+
+
+def _check_each_agents(core: Sequence[tuple[Document, Partition]], counter: TokenCounter, settings: Settings) -> None:
+    """Refuse hard rules that together pass their share for one agent: it sees its own and those of all."""
+    for agent in sorted({one.agent or "" for one, _ in core}):
+        seen = [(one.name, partition) for one, partition in core if one.agent in (agent, None)]
+        hard = [text for name, partition in seen for text in _texts(partition, "hard", name)]
+        check_hard(hard, counter, settings.assembly)
 
 
 def import_checks(desk: IngestContext) -> tuple[Callable[[bytes], bytes], Callable[[Document, View], None]]:
@@ -201,13 +215,10 @@ def check_rules(store: Store, settings: Settings, counter: TokenCounter | None) 
     """
     own = settings.store
     view = View(tenant=own.tenant, user=own.user, now=EPOCH, reference_time=EPOCH)  # rules are of no time
-    core = read_once(store, view, lambda reading: reading.documents(core=True))
-    read = [(one.name, _partitioned(one.name, one.body, settings.authored.max_bytes)) for one in core]
-    hard = [text for name, partition in read for text in _texts(partition, "hard", name)]
-    if not hard:
-        return
+    core = read_once(store, view, _CORE)
+    read = [(one, _partitioned(one.name, one.body, settings.authored.max_bytes)) for one in core]
     try:
-        check_hard(hard, counter or Estimator(RATIOS[settings.tokens.ratios]), settings.assembly)
+        _check_each_agents(read, counter or Estimator(RATIOS[settings.tokens.ratios]), settings)
     except BudgetError as error:
         if not settings.assembly.lenient_hard:
             store.close()
@@ -220,7 +231,7 @@ def load_rules(desk: IngestContext, view: View) -> Rules:
     hard: list[AuthoredText] = []
     soft: list[AuthoredText] = []
     warnings: list[str] = []
-    core = read_once(desk.store, view, lambda reading: reading.documents(core=True))
+    core = [one for one in read_once(desk.store, view, _CORE) if one.is_for(view.agent)]
     own = {kept.name for kept in core if kept.user is not None}
     for kept in core:
         document, warning = _follow(desk, kept)

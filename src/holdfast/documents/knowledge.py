@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from holdfast.documents import core as documents
@@ -32,8 +33,29 @@ from holdfast.types import (
 )
 from holdfast.types.outcomes import FolderReport
 
+Sources = str | bytes | Path | Sequence[Path]
 _FROM_SOURCE = ("id", "text", "role", "topic", "claim", "procedure", "condition", "utility_acts", "links")
 _FROM_FILE_OF_UNITS = (*_FROM_SOURCE[1:], "utility_note", "fact", "valid_from", "valid_to", "metadata")
+
+
+def ingest_sources(
+    desk: IngestContext, view: View, source: Sources, name: str | None, *, scope: str, core: bool
+) -> list[WriteResult]:
+    """Keep a document, or several; what cannot be opened keeps all of them out.
+
+    Raises:
+        InputError: one cannot be read; those before it stay.
+    """
+    sources = source if isinstance(source, list | tuple) else (source,)
+    if sources is source and (not sources or name is not None or not all(isinstance(one, Path) for one in sources)):
+        raise InputError("a list of documents is one of Paths, without a name; give a text alone")
+    make = partial(documents.make_document, desk, view, name=name, scope=scope, core=core)
+    if sources is source:
+        for one in sources:
+            make(one)
+    keep = partial(documents.ingest, view=view) if core else ingest_document
+    # Made again: what a document is called depends on those that are kept by then.
+    return [done for one in sources for done in keep(desk, make(one))]
 
 
 def ingest_document(desk: IngestContext, document: Document) -> list[WriteResult]:

@@ -21,13 +21,14 @@ from Stemmer import Stemmer
 
 from holdfast.context.pack import fill
 from holdfast.context.plan import ContextRequest, plan_tail
-from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value
+from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value, say_install
 from holdfast.eval.data import DatasetMessage, GoldQuestion, Haystack, Prompt, Ranking, System, SystemReader
 from holdfast.kernels import Floats
 from holdfast.memory import Memory
 from holdfast.models.embedder import Embedder
 from holdfast.openers import temporary_store
 from holdfast.settings import PROFILES, AssemblySettings, RawValue, Settings
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.text.questions import without_names
 from holdfast.text.tokens import estimate
 from holdfast.types import Compaction, Unit
@@ -332,7 +333,7 @@ def _bm25s() -> Any:  # noqa: ANN401 - the library has no types
     try:
         return import_module("bm25s")
     except ImportError as error:
-        raise MissingExtraError("the baselines need bm25s; pip install 'holdfast[eval]'") from error
+        raise MissingExtraError(f"the baselines need bm25s; {say_install('eval')}") from error
 
 
 BASELINES: Mapping[str, Baseline] = {
@@ -481,7 +482,7 @@ def select_systems(
     if not (profiles or off or ablate or compacted or tune) and baselines:
         return SystemSelection(tuple(chosen))
     ablated: dict[str, str] = {}
-    names = list(dict.fromkeys(profiles)) or ["hybrid"]
+    names = list(dict.fromkeys(REAL_NAMES.get(name, name) for name in profiles)) or ["hybrid"]
     for profile in names:
         base = _switch_off_each(settings, off, profile)
         whole = " without ".join([profile, *dict.fromkeys(off)])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.arguments import OwnerOptions
 from holdfast.client.asynchronous import AsyncMemory
-from holdfast.errors import InputError, MissingExtraError, quote_value
+from holdfast.errors import InputError, MissingExtraError, quote_value, say_install
 from holdfast.memory import Memory
 from holdfast.types import JSON, Author, Unit
 
@@ -105,7 +105,4 @@ def open_memory(source: object) -> Memory:
 
 def missing_package(extra: str, error: ImportError) -> MissingExtraError:
     """Return the error of an adapter whose framework is not installed."""
-    return MissingExtraError(
-        f"this adapter needs a library that is not installed ({error}); "
-        f"install it with: pip install 'holdfast[{extra}]'"
-    )
+    return MissingExtraError(f"this adapter needs a library that is not installed ({error}); {say_install(extra)}")

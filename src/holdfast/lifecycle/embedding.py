@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol, runtime_checkable
 
 from holdfast.errors import EmbedderError, EmbeddingSpaceError, HoldfastError, StoreError
@@ -137,6 +137,12 @@ class StoreEmbedder:
                 f"the store's vectors are of {self._agreed}, the settings name {loaded.space}, and the two cannot be "
                 "compared; run `holdfast reembed`, or set embedding.embedder back"
             )
+
+    def complete(self, stats: Stats, *, abstractive_ready: bool) -> Stats:
+        """Return the store's counts with what decides about turns, summaries and vectors here."""
+        name = self._settings.embedder if self._given is None else type(self._given).__qualname__
+        least = self._gate.threshold if self._gate.policy == "gate" else None
+        return replace(stats, gate_threshold=least, abstractive_ready=abstractive_ready, embedder=name)
 
     def check_ready(self, strict: bool) -> tuple[bool, str]:  # noqa: FBT001 - see `make_question`
         """Return whether questions can be answered by meaning now, and what a caller has to know about that.

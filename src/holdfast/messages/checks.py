@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value
+from holdfast.errors import InputError, MissingExtraError, SettingsError, quote_value, say_install
 from holdfast.kernels.closure import Pattern, Rule
 from holdfast.settings import IngestSettings
 from holdfast.text.calendar import read_time
@@ -106,9 +106,7 @@ def parse_stated_time(given: object) -> datetime | None:
 
 def missing_extra(name: str, what: str, library: str) -> MissingExtraError:
     """Return the error of a file that is read by a library which is not installed."""
-    return MissingExtraError(
-        f"{quote_value(name)} is {what}, which needs {library}; install it with: pip install 'holdfast[documents]'"
-    )
+    return MissingExtraError(f"{quote_value(name)} is {what}, which needs {library}; {say_install('documents')}")
 
 
 def check_name(what: str, name: object, *, optional: bool = False) -> str | None:

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, tzinfo
+from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.errors import InputError, quote_value
 from holdfast.messages.checks import (
+    MAX_METADATA_DEPTH,
     MAX_NAME,
     check_acts,
     check_flag,
@@ -34,7 +36,22 @@ from holdfast.text.questions import ACTS_FOR_ROLE
 from holdfast.types import AUTHORS, JSON, KINDS, ORIGINS, ROLES, Author, Fact, Unit, digest
 from holdfast.values import dataclass
 
-QuestionInput = str | Sequence[Mapping[str, Any]]
+
+class MessageObject(Protocol):
+    """A message of a library, such as what a client of a chat model returns."""
+
+    @property
+    def role(self) -> str:
+        """Return who wrote it."""
+        ...
+
+    @property
+    def content(self) -> Any:  # noqa: ANN401 - text, parts, or nothing
+        """Return its words."""
+        ...
+
+
+QuestionInput = str | Sequence[Mapping[str, Any] | MessageObject]
 
 _ROLES_OF_AUTHOR: dict[Author, str] = {
     "user": "user human",
@@ -91,12 +108,37 @@ class Message:
 # ---------------------------------------------------------------------------------------------- contents
 
 
+def plain_message(item: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
+    """Return an object with `role` and `content` (or `tool_calls`) as a dict, and all else as it is."""
+    is_one = hasattr(item, "role") and (hasattr(item, "content") or hasattr(item, "tool_calls"))
+    return item if isinstance(item, Unit | type) or not is_one else _plain(item, 0)
+
+
+def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401 - whatever the caller gave
+    """Return the values that an object is made of; what has none, or is nested without end, is refused further on."""
+    if depth > MAX_METADATA_DEPTH:
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(one, depth + 1) for one in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(one, depth + 1) for name, one in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, type) or callable(value) or not hasattr(value, "__dict__"):
+        return value
+    # `model_extra` has what a server sent and its client's class does not name.
+    fields = {**vars(value), **(getattr(value, "model_extra", None) or {})}
+    fields |= {name: getattr(value, name) for name in ("role", "content", "tool_calls") if hasattr(value, name)}
+    return {name: _plain(one, depth + 1) for name, one in fields.items() if not name.startswith("_")}
+
+
 def read_content(content: object, settings: IngestSettings, zone: tzinfo | None = None) -> list[Message]:
     """Return what `content` says: a text, a unit, a message, or a list of these; `zone` is that of times with none.
 
     Raises:
         InputError: anything in it cannot be used; the message says which item.
     """
+    content = plain_message(content)
     if isinstance(content, str | Mapping | Unit):
         return [_read_one(content, settings, zone)]
     if not isinstance(content, Sequence) or isinstance(content, bytes):
@@ -115,8 +157,7 @@ def read_content(content: object, settings: IngestSettings, zone: tzinfo | None 
 def _read_one(item: object, settings: IngestSettings, zone: tzinfo | None) -> Message:
     if isinstance(item, str):
         return Message(check_text(item, settings))
-    if isinstance(item, Unit):
-        item = unit_fields(item)
+    item = unit_fields(item) if isinstance(item, Unit) else plain_message(item)
     if not isinstance(item, Mapping):
         raise InputError(f"{quote_value(item)} is not a message; give text, or a dict with role and content")
     if "content" in item or "tool_calls" in item:
@@ -146,7 +187,7 @@ def message_words(message: Mapping[str, Any]) -> tuple[Author, str]:
 
 def sessions_in(content: object) -> set[str]:
     """Return the sessions that messages of a checked content name themselves."""
-    items = [content] if isinstance(content, Mapping) else content if isinstance(content, list | tuple) else ()
+    items = map(plain_message, content if isinstance(content, list | tuple) else [content])
     found = (_given(item, "session")[1] for item in items if isinstance(item, Mapping))
     return {session for session in found if session is not None}
 
@@ -347,12 +388,13 @@ def visible_messages(query: QuestionInput) -> list[tuple[Author, str]]:
     """Return who said what in the messages that a host shows; a bare question shows none."""
     if isinstance(query, str):
         return []
-    if not isinstance(query, Sequence) or not all(isinstance(message, Mapping) for message in query):
+    said = [plain_message(message) for message in query] if isinstance(query, Sequence) else [query]
+    if not isinstance(query, Sequence) or not all(isinstance(message, Mapping) for message in said):
         raise InputError(f"{quote_value(query)} is not a question; give text or a list of messages")
-    for number, message in enumerate(query):
-        if isinstance(message, Mapping) and "role" not in message:
+    for number, message in enumerate(said):
+        if "role" not in message:
             raise InputError(f"message {number} has no role; say who wrote it, as in {{'role': 'user', …}}")
-    return [message_words(message) for message in query if isinstance(message, Mapping)]
+    return [message_words(message) for message in said]
 
 
 def match_visible(turns: Sequence[Unit], said: Sequence[tuple[Author, str]]) -> frozenset[str]:

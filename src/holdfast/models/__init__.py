@@ -26,6 +26,9 @@ from holdfast.models.reader import Reader, load_reader
 from holdfast.models.summariser import Summariser
 from holdfast.settings import EmbeddingSettings, SummariserSettings
 
+# onnxruntime tells its maker about the machine as soon as it is imported, unless this was said before.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # noqa: TID251 - set, not read
+
 _INSTALL = "install it with: pip install onnxruntime tokenizers"
 # What embedders set where the settings leave it open, and what nomic-embed-text-v1.5 sets otherwise: prefixes that
 # it was trained with, and the window of the contract's sources; reading the 8,192 tokens that it can takes gigabytes.
@@ -158,6 +161,19 @@ def open_summariser(settings: SummariserSettings) -> Summariser | None:
     local = T5Summariser(folder, prefix=settings.prefix, max_input_tokens=settings.max_input_tokens)
     # Its name is computed from its files and cannot be set, as the protocol would allow; nobody sets it.
     return cast("Summariser", local)
+
+
+def can_summarise(settings: SummariserSettings) -> bool:
+    """Return whether a model would write summaries: its files are there, or its server is named; neither is asked."""
+    try:
+        found = open_summariser(settings)
+        if settings.summariser == "onnx":
+            from holdfast.models.t5 import file_names  # noqa: PLC0415 - see `open_summariser`
+
+            file_names(Path(settings.folder.strip()).expanduser())
+    except (SettingsError, SummariserError):  # `compact` tells which
+        return False
+    return found is not None
 
 
 def _needed(kind: str, name: str, setting: str, value: str, remedy: str = "set it") -> str:

@@ -57,7 +57,7 @@ def open_session(
     Raises:
         HoldfastError: `failure`, when it cannot be read.
     """
-    ort.disable_telemetry_events()
+    ort.disable_telemetry_events()  # where the caller has imported onnxruntime before us
     ort.set_default_logger_severity(_SILENT)
     options = ort.SessionOptions()
     options.log_severity_level = _SILENT

@@ -20,6 +20,7 @@ from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.retrieval.strategy import Strategy, retrieve
 from holdfast.retrieval.symbolic import SymbolicStrategy
 from holdfast.settings import PROFILES, ProfileSettings, Settings
+from holdfast.settings.loading import REAL_NAMES
 from holdfast.store.contract import Reading, Store, read_once
 from holdfast.text.dates import TimeMention, TimeRange, time_mention
 from holdfast.text.questions import MOST_BORROWED, asks_for_nothing, is_follow_up, profile_query, without_names
@@ -272,17 +273,16 @@ def _installed(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
-def find_profile(name: str, settings: Settings) -> ProfileSettings:
-    """Return the profile called `name`.
+def find_profile(name: str, settings: Settings) -> tuple[str, ProfileSettings]:
+    """Return the profile called `name`, and its real name if that is another.
 
     Raises:
         UnknownProfileError: no such profile is installed.
     """
     if not isinstance(name, str):
         raise UnknownProfileError(f"profile = {quote_value(name)} is not a name; choose one of {', '.join(PROFILES)}")
-    if name in PROFILES:
-        profile: ProfileSettings = getattr(settings, name)
-        return profile
+    if (real := REAL_NAMES.get(name, name)) in PROFILES:
+        return real, getattr(settings, real)
     installed = _installed(PROFILE_GROUP)
     if name not in installed:
         known = ", ".join(sorted({*PROFILES, *installed}))
@@ -292,7 +292,7 @@ def find_profile(name: str, settings: Settings) -> ProfileSettings:
         raise UnknownProfileError(
             f"the entry point of profile {quote_value(name)} is not a ProfileSettings; tell its author"
         )
-    return profile
+    return name, profile
 
 
 def without_dense(profile: ProfileSettings) -> ProfileSettings:

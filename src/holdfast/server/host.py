@@ -13,12 +13,13 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from holdfast.arguments import SessionOptions, choose_budget, zone_of
-from holdfast.errors import HoldfastError, InputError, failing_as, quote_value
+from holdfast.errors import HoldfastError, InputError, NotFoundError, failing_as, quote_value
 from holdfast.memory import Memory
 from holdfast.messages.checks import MAX_NAME, check_flag, check_name
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.types import Hit, digest
+from holdfast.types.units import name_for_agent
 from holdfast.values import dataclass
 from holdfast.verbs import Verb
 
@@ -76,6 +77,13 @@ class CommitResult:
     status: Literal["committed", "duplicate"]
     written: int = 0
     skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareResult:
+    """What became of a document's rules: they hold from now on, hold no more, or never did."""
+
+    status: Literal["declared", "ended", "absent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +212,25 @@ def recall(
     note = page.cut("; ".join(filter(None, (*none, found.refused, *found.warnings))), NOTE_TOKENS)
     text = page.write(page.heading_of(found), items, lambda _: "ask more narrowly", note)
     return RecallResult(text, found.hits)
+
+
+def declare(
+    memory: Memory, *, name: str, text: str, user: str | None = None, agent: str | None = None,
+    tenant: str | None = None,
+) -> DeclareResult:  # fmt: skip
+    """Keep rules of a workspace, such as AGENTS.md, as a core document of its agent; an empty text ends them."""
+    if agent is not None and "/" in agent:
+        raise InputError(f"agent = {quote_value(agent)} has a slash, which ends an agent's name here; name another")
+    own: dict[str, Any] = {"user": memory.settings.store.user if user is None else user, "tenant": tenant}
+    called = name_for_agent(check_name("agent", agent, optional=True), check_name("name", name) or "")
+    if text.strip():
+        memory.ingest(text, name=called, core=True, **own)
+        return DeclareResult("declared")
+    try:
+        memory.forget(document=called, **own)
+    except NotFoundError:  # it never had any
+        return DeclareResult("absent")
+    return DeclareResult("ended")
 
 
 def session_end(
@@ -353,5 +380,5 @@ HOST_VERBS = tuple(
         f"host_{one.__name__}", "POST", f"/v1/host/{one.__name__.replace('_', '-')}", "", function=one,
         writes=one not in (assemble, recall), reports=() if one is compact else None,
     )
-    for one in (bootstrap, assemble, commit, ingest, compact, recall, session_end)
+    for one in (bootstrap, declare, assemble, commit, ingest, compact, recall, session_end)
 )  # fmt: skip

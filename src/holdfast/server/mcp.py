@@ -18,7 +18,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast import __version__
 from holdfast.arguments import OwnerOptions, zone_of
@@ -58,7 +58,7 @@ MaxTokens = Annotated[
 QuestionText = Annotated[str, Field(description="The question, in full and with names, as the user would put it.")]
 Session = Annotated[str, Field(description="Name of a conversation. Leave it out when you do not know one.")]
 Id = Annotated[str, Field(description="Id of a memory, exactly as search_memory or list_memories gives it.")]
-Ids = Annotated[
+UnitIds = Annotated[
     list[str], Field(max_length=200, description="Ids of memories, as search_memory or list_memories gives them.")
 ]
 Metadata = Annotated[dict[str, Any], Field(description='JSON object to filter by later, as {"project": "x"}.')]
@@ -69,10 +69,10 @@ FiltersArgument = Annotated[
         "operators eq, ne, in, gt, gte, lt, lte, contains, and/or/not."
     ),
 ]
-Replaced = Annotated[bool, Field(description="Also what has been replaced or is no longer valid.")]
+IncludeReplaced = Annotated[bool, Field(description="Also what has been replaced or is no longer valid.")]
 Limit = Annotated[int, Field(ge=1, le=200, description="Most memories.")]
 Offset = Annotated[int, Field(ge=0, description="How many to skip; an answer that was cut says what to give here.")]
-SaidBy = Annotated[
+AuthorArgument = Annotated[
     Literal["user", "assistant", "tool"],
     Field(
         description="Whose words these are. `user`: the user's own, in the first person; only such words "
@@ -145,11 +145,11 @@ class Tools:
         return self._page(_FEWEST_TOKENS).cut(str(error), _FEWEST_TOKENS)
 
     def remember(
-        self, owner: Owner, text: Annotated[str, Field(description="One statement, complete by itself.")],
-        said_by: SaidBy, session: Session = "",
-        when: Annotated[str, Field(description="When it was said, as 2026-04-02T09:00:00Z; default now.")] = "",
-        valid_until: Annotated[str, Field(description="When it stops being true, if known, as 2026-04-02.")] = "",
-        replaces: Annotated[Ids, Field(description="Ids of memories that this one makes outdated.")] = [],
+        self, owner: Owner, content: Annotated[str, Field(description="One statement, complete by itself.")],
+        author: AuthorArgument, session: Session = "",
+        at: Annotated[str, Field(description="When it was said, as 2026-04-02T09:00:00Z; default now.")] = "",
+        valid_to: Annotated[str, Field(description="When it stops being true, if known, as 2026-04-02.")] = "",
+        supersedes: Annotated[UnitIds, Field(description="Ids of memories that this one makes outdated.")] = [],
         metadata: Metadata = {},
     ) -> str:  # fmt: skip
         """Keep a statement word for word, beyond this conversation.
@@ -157,13 +157,13 @@ class Tools:
         Call it when the user states a preference, a plan, a fact about themselves, their people or projects, a
         decision, or a correction; and for results of yours that will be needed again. One call for each statement,
         with names and dates instead of "he" or "tomorrow". A plain correction ("I moved to …") replaces the old
-        statement by itself; `replaces` does so for any other. Returns the id, and what it replaced.
+        statement by itself; `supersedes` does so for any other. Returns the id, and what it replaced.
         """
         [done] = self._memory.remember(
-            text, author=said_by, scope="user", session=session or self._scope.session, at=when or None,
-            valid_to=valid_until or None, supersedes=replaces or None, metadata=metadata or None, **owner,
+            content, author=author, scope="user", session=session or self._scope.session, at=at or None,
+            valid_to=valid_to or None, supersedes=supersedes or None, metadata=metadata or None, **owner,
         )  # fmt: skip
-        replaced = ", ".join(map(named, (*replaces, *done.superseded)))
+        replaced = ", ".join(map(named, (*supersedes, *done.superseded)))
         took = f", in the place of {replaced}" if replaced else ""
         page = self._page(_ECHO_TOKENS)
         return f"[{page.cut(f'{done.status}: id {named(done.id)}{took}', page.most)}]"
@@ -173,7 +173,7 @@ class Tools:
         session: Annotated[Session, Field(description="Search this conversation alone.")] = "",
         filters: FiltersArgument = {},
         as_of: Annotated[str, Field(description="Answer from what was known then, as 2026-04-02.")] = "",
-        include_replaced: Replaced = False, max_tokens: MaxTokens = 2_000,
+        include_replaced: IncludeReplaced = False, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
         """Find single memories by words and meaning, best first, each with its id.
 
@@ -245,7 +245,7 @@ class Tools:
         text: Annotated[str, Field(description="The new words; they replace the old ones.")] = "",
         metadata: Metadata = {},
         pinned: Annotated[bool | None, Field(description="True: never let it expire.")] = None,
-        valid_until: Annotated[str, Field(description="When it stops or stopped being true, as 2026-04-02.")] = "",
+        valid_to: Annotated[str, Field(description="When it stops or stopped being true, as 2026-04-02.")] = "",
     ) -> str:  # fmt: skip
         """Correct one memory that was written down wrongly, or say until when it holds.
 
@@ -257,17 +257,17 @@ class Tools:
             "text": text or None,
             "metadata": metadata or None,
             "pinned": pinned,
-            "valid_to": valid_until or None,
+            "valid_to": valid_to or None,
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not changes:
-            raise InputError("nothing to change is given; give text, metadata, pinned or valid_until")
+            raise InputError("nothing to change is given; give text, metadata, pinned or valid_to")
         unit = self._memory.update(id, **changes, **owner)
         page = self._page(_ECHO_TOKENS)
         return page.heading() + page.memory(1, unit, f"version {unit.version}")
 
     def forget_memory(
-        self, owner: Owner, ids: Ids = [],
+        self, owner: Owner, ids: UnitIds = [],
         session: Annotated[Session, Field(description="A whole conversation, instead of ids.")] = "",
         document: Annotated[str, Field(description="A whole document by its name, instead of ids.")] = "",
         confirm: Annotated[bool, Field(description="True: erase. Otherwise only say what would be erased.")] = False,
@@ -293,11 +293,12 @@ class Tools:
         return page.write(heading, items, lambda _: "raise max_tokens")
 
     def list_memories(
-        self, owner: Owner, ids: Ids = [],
+        self, owner: Owner, ids: UnitIds = [],
         session: Annotated[Session, Field(description="Those of this conversation alone.")] = "",
         filters: FiltersArgument = {},
         oldest_first: Annotated[bool, Field(description="Oldest first instead of newest first.")] = False,
-        include_replaced: Replaced = False, limit: Limit = 20, offset: Offset = 0, max_tokens: MaxTokens = 2_000,
+        include_replaced: IncludeReplaced = False, limit: Limit = 20, offset: Offset = 0,
+        max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
         """List memories by time, newest first, or show given ids in full.
 
@@ -380,7 +381,9 @@ class Tools:
             "scope": "each call may name another" if self._scope.allow_scope else "fixed",
             "memories": f"{stats.units} ({kinds})" if stats.units else "0", "span": span,
             "conversations": str(stats.sessions), "latest": _listed(self._memory.sessions(**whose)),
-            "documents": _listed(self._memory.documents(**whose)), "there are": others, "holdfast": __version__,
+            "documents": _listed(self._memory.documents(**whose)), "there are": others, "embedder": stats.embedder,
+            "gate": "" if stats.gate_threshold is None else f"promotes from {stats.gate_threshold:g}",
+            "summaries": "abstractive" if stats.abstractive_ready else "extractive", "holdfast": __version__,
         }  # fmt: skip
         return "".join(f"{name}: {value}\n" for name, value in rows.items() if value)
 
@@ -438,13 +441,18 @@ class _OneLineErrors(MCPServer[Any]):
     def __init__(self, line: Callable[[object], str], *args: Any, **more: Any) -> None:  # noqa: ANN401 - as there
         super().__init__(*args, **more)
         self._line = line
+        self._arguments = {tool.name: [*tool.parameters["properties"]] for tool in more["tools"]}
 
-    async def call_tool(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as there
+    async def call_tool(self, name: str, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as there
         """See `MCPServer`."""
         try:
-            return await super().call_tool(*args, **more)
+            return await super().call_tool(name, *args, **more)
         except ToolError as error:
-            raise type(error)(self._line(error)) from error.__cause__
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                told = f"Error executing tool {name}: InputError: {_complaint(cause, name, self._arguments[name])}"
+                raise ToolError(self._line(told)) from cause
+            raise type(error)(self._line(error)) from cause
 
     async def read_resource(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as there
         """See `MCPServer`."""
@@ -452,6 +460,21 @@ class _OneLineErrors(MCPServer[Any]):
             return await super().read_resource(*args, **more)
         except ResourceError as error:
             raise type(error)(self._line(error)) from error.__cause__
+
+
+def _complaint(error: ValidationError, tool: str, known: Sequence[str]) -> str:
+    """Return what is wrong with a tool's arguments; a name that it does not take explains one that is missing."""
+    found = error.errors(include_url=False)
+    wrong = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    name = ".".join(map(str, wrong["loc"]))
+    if wrong["type"] == "extra_forbidden":
+        return f"{tool} takes no {quote_value(name)}; it takes {', '.join(known)}"
+    if wrong["type"] == "missing":
+        return f"{tool} needs {name}; add it"
+    should = wrong["msg"].removeprefix("Input should be ").partition(", unable to ")[0]
+    if should == wrong["msg"]:  # it says what the value has, and not what it should be
+        return f"{name}: {should[0].lower()}{should[1:].replace(' after validation', '')}; change it"
+    return f"{name} = {quote_value(wrong['input'])} is not {should}; give one that is"
 
 
 def build_server(memory: Memory, scope: ServerScope) -> MCPServer[Any]:

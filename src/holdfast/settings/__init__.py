@@ -16,13 +16,14 @@ from typing import Self
 from holdfast.errors import SettingsError, quote_value
 from holdfast.settings import loading
 from holdfast.settings.loading import RawValue, Triple, cosine, group, setting, share, unread_file, use_file
-from holdfast.types.units import AUTHORS, FIELDS
+from holdfast.types.units import AUTHORS, FIELDS, KINDS
 from holdfast.values import dataclass
 
 __all__ = ["RawValue", "Settings", "unread_file", "use_file"]
 
 RECIPES = ("default", "reference")
 PROFILES = ("fast", "balanced", "thinking", "hybrid")
+AGEING_KINDS = tuple(kind for kind in KINDS if kind != "authored")  # a rule is as true as on its first day
 # Far longer than any strategy needs: a replay is cut short by nothing but a fault.
 _TIME_TO_SPARE_MS = 600_000.0
 
@@ -85,11 +86,11 @@ class DenseSettings:
     """The Matryoshka cascade (C10)."""
 
     exact: bool = setting(default=False, doc="compare every vector by all its dimensions, whatever the embedder")
-    early_exit: bool = setting(default=False, doc="stop at the first tier that is sure enough (lossy)", internal=True)
+    early_exit: bool = setting(default=False, doc="stop at the first tier that is sure enough (lossy)")
     # Derived (benchmarks/cascade.py): 64 dimensions alone are sure enough at no score. 256 of minilm are at any (.95
     # of the exact ten best), but not those of other models, and the funnel keeps more.
-    exit_64: float = cosine(1.0, "the best cosine at 64 dimensions that is sure enough", internal=True)
-    exit_256: float = cosine(1.0, "the best cosine at 256 dimensions that is sure enough", internal=True)
+    exit_64: float = cosine(1.0, "`early_exit`: the best cosine at 64 dimensions that is sure enough")
+    exit_256: float = cosine(1.0, "the same at 256 dimensions")
 
 
 @group("hyper")
@@ -143,7 +144,7 @@ class ProfileSettings:
     gap: float = share(0.0, "candidates below this share of the best fused score are dropped")
     rank_by: str = setting("score", "relevance alone, or the C9 score", choices=("fused", "score"), internal=True)
     escalation: tuple[str, ...] = setting((), "strategies that run when the first one finds too little")
-    escalate_below: int = setting(4, "how few candidates of the first one are too little", ge=0, internal=True)
+    escalate_below: int = setting(4, "with fewer candidates the first one has found too little", ge=0)
     mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty means C6's weights and bonus")
     normalise: str = setting("own", "`best` divides scores by the best", choices=("own", "best"), internal=True)
 
@@ -167,7 +168,7 @@ class FusionSettings:
         {"lexical": 1.0, "hdc-vsa": 0.7, "thinkingdb-symbolic": 0.85, "dense": 1.0},
         "weight of each strategy; one that is not listed counts 1.0", gt=0.0,
     )  # fmt: skip
-    agreement_bonus: float = setting(0.15, "added for every further strategy that agrees", ge=0.0, internal=True)
+    agreement_bonus: float = setting(0.15, "added for every further strategy that agrees", ge=0.0)
 
 
 @group("stages")
@@ -214,7 +215,7 @@ class ScoreSettings:
     lambda_session: float = setting(1.1e-6, "decay per second inside the active session (half-life 7 days)", gt=0.0)
     lambda_user: float = setting(2.7e-7, "decay per second of a user's other units (half-life 30 days)", gt=0.0)
     lambda_global: float = setting(2.2e-8, "decay per second of global units (half-life a year)", gt=0.0)
-    delta: float = share(0.5, "how much a summary's decay rate lowers its score", internal=True)
+    delta: float = share(0.5, "δ: how much a summary's decay rate lowers its score")
 
     @property
     def shares(self) -> Triple:
@@ -238,13 +239,19 @@ class ProjectionSettings:
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score", ge=1)
     growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
     # The sources' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
-    min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question", internal=True)
-    # Provisional: with no floor a relevant unit one week old scores almost nothing; to be tuned and validated.
-    floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain (not yet tuned)")
+    min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question")
+    # With no floor a relevant unit one week old scores almost nothing. Of .5, .7, .85, .95 and 1, .85 is the lowest
+    # that loses no evidence of development chats (decision 117).
+    floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain")
     share_recency: float = setting(0.5, "α_r: share of recency in the weight above the floor", internal=True)
+    # The sources' own, a half-life of 19 hours; `search` has rates of its own (C9).
+    rates: Mapping[str, float] = setting(
+        dict.fromkeys(AGEING_KINDS, 1e-5), "λ_r: decay of recency per second, by kind; the half-life is ln 2 / rate",
+        gt=0.0, entries=AGEING_KINDS,
+    )  # fmt: skip
     share_frequency: float = setting(0.2, "α_f: share of how often earlier contexts held the unit", internal=True)
     share_authority: float = setting(0.3, "α_a: share of authority, 1 for core documents", internal=True)
-    keyword_weight: float = setting(0.3, "κ: gain of a unit that holds the keywords", ge=0.0, internal=True)
+    keyword_weight: float = setting(0.3, "κ: gain of a unit that holds the keywords", ge=0.0)
     keywords: str = setting("terms", "C2 terms, or plain words", choices=("terms", "words"), internal=True)
     hop_share: float = setting(0.5, "η: share of its parent's score of a linked unit", gt=0.0, lt=1.0, internal=True)
     hop_floor: float = share(0.15, "θ_hop: linked units with a lower score are dropped", internal=True)
@@ -273,7 +280,7 @@ class TemporalSettings:
     # Derived (scripts/derive_cosines.py): loses 6 % of the gold turns of temporal questions, the contract's .15 9 %.
     recovery_similarity: float = cosine(0.12, "θ_rec: least similarity of those", internal=True)
     anchors_required: bool = setting(default=True, doc="those must also hold an anchor", internal=True)
-    picks: int = setting(3, "k_cov: how many units the selector picks at most", ge=1, internal=True)
+    picks: int = setting(3, "k_cov: how many units the selector picks at most", ge=1)
     stop: float = share(0.1, "θ_stop: the selector stops when its best candidate scores less", internal=True)
     keep_rest: bool = setting(default=True, doc="what pass 2 kept follows the picks", internal=True)
 
@@ -382,7 +389,7 @@ class CompactionSettings:
     tight_tokens: int = setting(32, "the same when the first try does not save tokens", ge=1, internal=True)
     last_tokens: int = setting(16, "the same for the last try, which is always extractive", ge=1, internal=True)
     # Derived (scripts/derive_cosines.py): 97 % of faithful summaries reach it, and 2 % of them the contract's .65.
-    min_align: float = cosine(0.35, "cosine to the mean of its turns that a summary must reach", internal=True)
+    min_align: float = cosine(0.35, "τ_preserve: cosine to the mean of its turns that a summary must reach")
     model_share: float = share(0.2, "share of the summariser's own confidence in a summary's", internal=True)
     # Off: one `remember` in many would be much slower, and the host knows when it is idle.
     session_tokens: int = setting(
@@ -424,9 +431,6 @@ class StoreSettings:
     busy_timeout_ms: int = setting(10_000, "how long to wait for another process's write before giving up", ge=0)
 
 
-_RECIPE_ALONE = {"internal": True}
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, grouped by stage. Immutable; validated when built."""
@@ -447,13 +451,13 @@ class Settings:
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
     retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
     # The contract's own three; whoever wants another profile changes `hybrid`, or brings one along.
-    fast: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
+    fast: ProfileSettings = field(default_factory=lambda: ProfileSettings(
         max_results=3, min_score=0.30, gap=0.50, rank_by="fused",
     ))  # fmt: skip
-    balanced: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
+    balanced: ProfileSettings = field(default_factory=lambda: ProfileSettings(
         max_results=7, min_score=0.15, gap=0.35, rank_by="fused", escalation=("hdc-vsa",),
     ))  # fmt: skip
-    thinking: ProfileSettings = field(metadata=_RECIPE_ALONE, default_factory=lambda: ProfileSettings(
+    thinking: ProfileSettings = field(default_factory=lambda: ProfileSettings(
         strategies=("lexical", "thinkingdb-symbolic"), max_results=8, min_score=0.12, gap=0.25, rank_by="fused",
     ))  # fmt: skip
     # Hypervectors, which the reference asks too, changed no recall of five sets (docs/concepts.md). .65/.35 finds

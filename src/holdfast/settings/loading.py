@@ -1,7 +1,7 @@
 """What a group of settings is made of, and how a value reaches it: declared keys, checked domains, files, conversion.
 
-A key marked `internal` is one that the recipes set and nobody turns by hand: neither a file nor the environment may
-name it, and no list of settings shows it. Python code may set it, as the evaluation harness does.
+A key marked `internal` is one that the recipes set: neither a file nor the environment may name it, and no list of
+settings shows it. Python code may set it, as the evaluation harness does.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ _FIXED: Mapping[str, object] = {
     "symbolic.max_facts": 4096,
     "hyper.weights.topic": 0.35, "hyper.weights.claim": 0.35, "hyper.weights.role": 0.2, "hyper.weights.acts": 0.1,
     "score.scope_active": 1.0, "score.scope_durable": 0.6, "score.scope_rest": 0.3,
-    "projection.rates.turn": 1e-5, "projection.rates.knowledge": 1e-5, "projection.rates.summary": 1e-5,
     "gate.novelty": 0.35, "gate.repetition": 0.40, "gate.statement": 0.25,
     "gate.specificity": 0.40, "gate.action": 0.35, "gate.structure": 0.25, "gate.technical_norm": 1.5,
     **{f"{profile}.provisional": "without effect" for profile in ("fast", "balanced", "thinking", "hybrid")},
+}  # fmt: skip
+# What users of the sources' systems call a profile or an embedder; every answer gives the name here.
+REAL_NAMES: Mapping[str, str] = {
+    "kb-fast": "fast", "kb-balanced": "balanced", "kb-thinkingdb": "thinking",
+    "all-minilm-l6-v2": "minilm", "nomic-embed-text-v1.5": "nomic-768",
 }  # fmt: skip
 _WANTED = {float: "a number", int: "a whole number", str: "text", bool: "true or false", tuple: "a list of names"}
 Triple = tuple[float, float, float]
@@ -94,7 +98,10 @@ def group(name: str, *rules: GroupRule) -> Callable[[type[T]], type[T]]:
 
     def check(self: Any) -> None:  # noqa: ANN401 - any group
         for key in dataclasses.fields(self):
-            _check(f"{name}.{key.name}" if name else key.name, getattr(self, key.name), key.metadata)
+            value = getattr(self, key.name)
+            if isinstance(value, str) and (real := REAL_NAMES.get(value)) in key.metadata["choices"]:
+                object.__setattr__(self, key.name, value := real)  # nobody has seen it yet
+            _check(f"{name}.{key.name}" if name else key.name, value, key.metadata)
         for rule in rules:
             rule(self)
 
@@ -241,7 +248,7 @@ def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, ob
     keys = {} if known is None else {one.name: one.metadata for one in dataclasses.fields(known)}
     if field not in keys:
         raise SettingsError(f"there is no setting {quote_value(key)}; `holdfast settings` lists all of them")
-    if given.origin != _ARGUMENT and (keys[field]["internal"] or _is_internal(settings, name)):
+    if given.origin != _ARGUMENT and keys[field]["internal"]:
         raise SettingsError(
             f"{told} belongs to the recipe and is set by Python code alone; take it out, or choose another recipe"
         )
@@ -360,18 +367,13 @@ def groups_of(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass of
     return {name: group for name, group in found.items() if dataclasses.is_dataclass(group)}
 
 
-def _is_internal(settings: Any, name: str) -> bool:  # noqa: ANN401 - a dataclass of groups
-    return any(one.name == name and one.metadata.get("internal", False) for one in dataclasses.fields(settings))
-
-
 def describe(settings: Any, *, internal: bool) -> list[SettingRow]:  # noqa: ANN401 - a dataclass of groups
     """Return a row for every key, and for every entry of a table."""
     [recipe_doc] = [one.metadata["doc"] for one in dataclasses.fields(settings) if one.name == "recipe"]
     rows: list[tuple[str, object, str]] = [("recipe", settings.recipe, recipe_doc)]
     for name, group in groups_of(settings).items():
-        hidden = _is_internal(settings, name)
         for one in dataclasses.fields(group):
-            if internal or not (hidden or one.metadata["internal"]):
+            if internal or not one.metadata["internal"]:
                 value = getattr(group, one.name)
                 value = HIDDEN if one.metadata["secret"] and value else value
                 rows += [(key, found, one.metadata["doc"]) for key, found in _entries(f"{name}.{one.name}", value)]

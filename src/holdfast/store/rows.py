@@ -179,6 +179,9 @@ class ReadUnits(Sequence[Unit]):
     def __hash__(self) -> int:
         return hash((*self,))
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} units>"
+
     def __getitem__(self, at: Any) -> Any:  # noqa: ANN401 - a place or a slice
         return ReadUnits(self._rows[at]) if isinstance(at, slice) else unit_of(self._rows[at])
 

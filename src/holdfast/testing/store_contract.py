@@ -192,10 +192,10 @@ class StoreContract(builders.StoreSuite):
 
     def test_lists_say_what_there_is_newest_first_and_nothing_of_others(self, tmp_path: Path) -> None:
         ana = self.open(tmp_path)
-        ana.put(draft("a", "  tea\n or coffee?", session="s", minutes=1), draft("b", "tea", session="s", minutes=9))
-        ana.put(
-            draft("c", "later", session="t", minutes=20, agent="cook"), draft("x", "y", user="ben", agent="clerk")
-        )
+        ana.put(draft("a", "  tea\n or coffee?", session="s", minutes=1, metadata={"conversation": 3}))
+        called = {"conversation": " Tea\nplans "}
+        ana.put(draft("c", "later", session="t", minutes=20, agent="cook", metadata=called))
+        ana.put(draft("b", "tea", session="s", minutes=9), draft("x", "y", user="ben", agent="clerk"))
         ana.put(draft("o", "elsewhere", user="eve", tenant="other"), draft("g", "shared", user=None, scope="global"))
         for document in (Document("local", "ana", "D", b"- a"), Document("local", None, "C", b"- b", core=False)):
             ana.apply(contract.DocumentChange(document))
@@ -210,7 +210,7 @@ class StoreContract(builders.StoreSuite):
             return NOON + timedelta(minutes=minutes)
 
         session = NameCount("s", 2, at(1), at(9), "tea or coffee?")
-        assert names(ana, "session") == (NameCount("t", 1, at(20), at(20), "later"), session)
+        assert names(ana, "session") == (NameCount("t", 1, at(20), at(20), "Tea plans"), session)
         assert names(ana, "session", 1) == names(ana, "session")[:1]
         assert names(ana, "agent") == (NameCount("cook", 1, at(20), at(20)),)
         documents = (NameCount("C", 1, at(3), at(3), everyones=True), NameCount("D", 0, None, None, core=True))

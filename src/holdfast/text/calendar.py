@@ -245,8 +245,9 @@ def read_time(what: str, given: object, zone: tzinfo | None = None) -> datetime:
     """Return an aware UTC time from a datetime, ISO text, or seconds or milliseconds since 1970.
 
     A day is its first moment in `zone`, else in UTC. A time of day that names no zone is one of `zone`, and refused
-    without. Clocks that are set forward skip local times: these are read as if they had not been. Of a local time
-    that comes twice the first is meant.
+    without: `datetime.now()` is of the machine's clock, so that UTC would be wrong by hours, unseen, and for good,
+    since a message is known by its time. Clocks that are set forward skip local times: these are read as if they had
+    not been. Of a local time that comes twice the first is meant.
 
     Raises:
         InputError: nothing says which zone it is in, it is not a time, or outside the years a memory can have.
@@ -255,7 +256,10 @@ def read_time(what: str, given: object, zone: tzinfo | None = None) -> datetime:
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
     if moment.utcoffset() is None:
-        raise InputError(f"{what} = {quote_value(str(given))} has no time zone; {_EXAMPLE}, or name a zone")
+        remedy = _EXAMPLE if isinstance(given, str) else "append .astimezone() when it is of this machine's clock"
+        raise InputError(
+            f"{what} = {quote_value(str(given))} has no time zone; {remedy}, or name a zone (zone=…, store.zone)"
+        )
     if not _EARLIEST <= moment < _TOO_LATE:
         raise InputError(
             f"{what} = {moment.isoformat()} is outside {_EARLIEST.year}–{_TOO_LATE.year}; check its unit"

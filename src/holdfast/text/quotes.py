@@ -41,7 +41,7 @@ from holdfast.settings import Settings
 from holdfast.text.tokens import RATIOS, Estimator
 from holdfast.text.words import regex
 from holdfast.types import AUTHORS, CONTROLS, AnswerState, AuthoredText, SearchResult, Unit
-from holdfast.types.contexts import Replaced
+from holdfast.types.contexts import ReplacedAt
 
 RULES = "[rules]\n"
 GUIDANCE = "[guidance]\n"
@@ -167,7 +167,7 @@ class Quote(NamedTuple):
     place: tuple[str, str | None, str]
     minute: str
     line: str
-    replaced: Replaced = None
+    replaced: ReplacedAt = None
 
     @property
     def cursor(self) -> Cursor:
@@ -175,14 +175,14 @@ class Quote(NamedTuple):
         return Cursor(place=self.place, minute=self.minute)
 
     @classmethod
-    def whole(cls, unit: Unit, zone: tzinfo = UTC, replaced: Replaced = None) -> Quote:
+    def whole(cls, unit: Unit, zone: tzinfo = UTC, replaced: ReplacedAt = None) -> Quote:
         """Return the quote of all words of a unit; of one that was replaced, with the day of what replaced it."""
         line = f"{name_of(unit)}{_frame(_earlier(replaced, zone))}: {escape(unit.text)}\n"
         return cls(unit, unit.text, "whole", *_place_and_minute(unit, zone), line, replaced)
 
     @classmethod
     def part(
-        cls, unit: Unit, words: str, zone: tzinfo = UTC, replaced: Replaced = None, *, named: bool = True
+        cls, unit: Unit, words: str, zone: tzinfo = UTC, replaced: ReplacedAt = None, *, named: bool = True
     ) -> Quote:
         """Return the quote of some words of a unit, `named` as such."""
         excerpt = f"excerpt of {plain_name(unit.id)}" if named else ""
@@ -196,7 +196,7 @@ def _frame(*remarks: str) -> str:
     return f" ({said})" if said else ""
 
 
-def _earlier(replaced: Replaced, zone: tzinfo) -> str:
+def _earlier(replaced: ReplacedAt, zone: tzinfo) -> str:
     if replaced is None:
         return ""
     return "earlier" if replaced == "later" else f"earlier, see {_stamp(replaced, zone)[:10]}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import groupby, islice
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +43,17 @@ _SECRETIVE = ("text", "claim", "procedure", "topic", "condition", "utility_note"
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """What an import needs and does not own. `remember` keeps messages of one owner, and says what it did."""
+    """What an import needs and does not own.
+
+    `remember` keeps messages of one owner, with `common` options, and says what it did.
+    """
 
     store: Store
     view: View
     settings: IngestSettings
     indexing: Callable[[], EmbeddingPlan]
-    remember: Callable[..., list[WriteResult]]
+    remember: Callable[[object, Progress, Any], list[WriteResult]]
+    common: Mapping[str, str | None]
     redact: Redact | None
     clean: Callable[[bytes], bytes]
     check_document: Callable[[Document, View], None]
@@ -104,14 +110,23 @@ def _remember(kit: Importer, opened: SourceFile, kind: str, notes: ImportNotes) 
         while batch := [*islice(some, _TOGETHER)]:
             kit.progress(done, len(messages))
             content = [{**one.fields, **({"session": one.session} if one.session else {})} for one in batch]
-            whose = kit.user or user or kit.default_user
-            written = kit.remember(content, user=whose, agent=agent or None, scope="user" if lasting else None)
+            whose = {"user": kit.user or user or kit.default_user, "agent": agent or None}
+            written = kit.remember(
+                content,
+                partial(_report_part, kit.progress, done, len(messages)),
+                {**kit.common, **whose, "scope": "user" if lasting else None},
+            )
             statuses.update(one.status for one in written)
             done += len(batch)
     kit.progress(done, len(messages))
     return dataclasses.replace(
         report, added=statuses["added"], updated=statuses["updated"], known=statuses["duplicate"]
     )
+
+
+def _report_part(progress: Progress, before: int, messages: int, done: int, _: int) -> None:
+    """Say how far all is when a batch is so far."""
+    progress(before + done, messages)
 
 
 def _owner_of(message: ImportedMessage) -> tuple[str, str, bool]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from functools import cache
+from importlib import resources
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -34,14 +37,16 @@ _LINE = re.compile(
     rf"^(?P<open>\[)?{_DATE},?\s+(?:klo\s+|at\s+)?{_CLOCK}(?(open)\]\s*|\s+[-–]\s+)(?P<rest>.*)$", re.IGNORECASE
 )
 _SPEAKER = re.compile(r"^(?P<who>[^:\n]{1,80}?):(?:\s(?P<words>.*))?$", re.DOTALL)
-# What stands for a picture or a recording that was left out, and for one that lies beside the text.
-_LEFT_OUT = re.compile(
-    r"^<?(?:media|image|video|audio|sticker|gif|document|contact card|voice message)\b.{0,40}\bomitted>?$",
-    re.IGNORECASE,
+# What stands behind a name and the app's own mark was written by the app, on an iPhone.
+_APPS_OWN = re.compile(r":\s\u200e")
+# A picture or recording by the name that the app gave it: "IMG-20240102-WA0003.jpg (file attached)" in any language,
+# or "<attached: 00000012-PHOTO-2024-01-02-10-11-12.jpg>". A document that a person named tells something.
+_ATTACHED = re.compile(
+    r"<?[^<>\n]{0,40}?(?:(?:IMG|VID|PTT|AUD|STK|GIF)-\d{8}-WA\d+|\d{8}-(?:PHOTO|VIDEO|AUDIO|STICKER|GIF)-[\d-]+)"
+    r"\.\w{2,5}(?:>|\s\([^()\n]{1,40}\))"
 )
-_DELETED = re.compile(r"^(?:this message was deleted|you deleted this message)\.?$", re.IGNORECASE)
-# The first line of nearly every chat, said by nobody though it may stand behind a name.
-_SYSTEM = re.compile(r"messages and calls are end-to-end encrypted|your security code with .* changed", re.IGNORECASE)
+# Longer than any line of the app: no text of a person is compared at length.
+_LONGEST_OF_APP = 600
 _LEAST_LINES = 2
 _LAST_SHORT_YEAR = 999
 _NO_ZONE = "times are read as UTC: the file names no zone; give zone (--zone) to say where it was written"
@@ -55,6 +60,7 @@ class _ChatLine:
     half: str
     dotted: bool
     rest: str
+    marked: bool
 
 
 def is_whatsapp(text: str) -> bool:
@@ -70,7 +76,36 @@ def _read_line(number: int, line: str) -> _ChatLine | None:
         return None
     a, b, c = int(found["a"]), int(found["b"]), int(found["c"])
     clock = (int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
-    return _ChatLine(number, (a, b, c), clock, (found["half"] or "").lower()[:1], found["sep"] == ".", found["rest"])
+    marked = _APPS_OWN.search(line) is not None
+    half = (found["half"] or "").lower()[:1]
+    return _ChatLine(number, (a, b, c), clock, half, found["sep"] == ".", found["rest"], marked)
+
+
+@cache
+def _app_lines(kind: str) -> re.Pattern[str]:
+    """Return a pattern of what the app writes by itself, in every language that `whatsapp.toml` knows."""
+    text = (resources.files("holdfast.transfer") / "whatsapp.toml").read_text(encoding="utf-8")
+    known = [one for language in tomllib.loads(text).values() for one in language[kind]]
+    escaped = (re.escape(one).replace("'", "['\u2019]") for one in known)
+    # A name at the beginning holds no colon: behind one, somebody speaks.
+    patterns = (re.sub(r"^\\\*", "[^:]*", one).replace(r"\*", ".*") for one in escaped)
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+def _is_of_app(kind: str, text: str) -> bool:
+    return len(text) <= _LONGEST_OF_APP and _app_lines(kind).fullmatch(text.strip(" .<>")) is not None
+
+
+def _why_left_out(entry: _ChatLine, words: str, *, spoken: bool) -> str:
+    """Return why a line is no message of a person; empty when it is one."""
+    event = _is_of_app("event", entry.rest) or (entry.marked and _is_of_app("event", words))
+    if not spoken or event or _is_of_app("notice", words):
+        return "it is a line of the app, said by nobody"
+    if _is_of_app("left_out", words) or _ATTACHED.fullmatch(words):
+        return "it is a picture, recording or file that was left out"
+    if _is_of_app("deleted", words):
+        return "it was deleted"
+    return "" if words else "it has no words"
 
 
 def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: ImportNotes) -> Iterator[ImportedMessage]:
@@ -101,22 +136,11 @@ def _whatsapp_message(
     at = _moment(entry, order, zone)
     said = _SPEAKER.match(rest)
     words = (said["words"] or "").strip() if said else ""
-    reason = next(
-        (
-            reason
-            for reason, holds in (
-                ("its date or time does not exist", at is None),
-                ("it is a line of the app, said by nobody", said is None or _SYSTEM.search(words) is not None),
-                ("it is a picture, recording or file that was left out", _LEFT_OUT.match(words) is not None),
-                ("it was deleted", _DELETED.match(words) is not None),
-                ("it has no words", not words),
-            )
-            if holds
-        ),
-        None,
-    )
-    if reason is not None or said is None or at is None:
-        notes.skip(reason or "", where)
+    reason = _why_left_out(entry, words, spoken=said is not None)
+    if at is None:
+        reason = "its date or time does not exist"
+    if reason or said is None or at is None:
+        notes.skip(reason, where)
         return
     who = said["who"].strip().lstrip("~").strip()
     # Known by its words and its minute, and how often both came before: a longer export begins the same.

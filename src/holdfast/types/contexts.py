@@ -21,7 +21,7 @@ LeftOutBy = Literal["soft", "tail", "standing", "budget", "prefix", "degraded", 
 MEMORY_FITS = "as all of the memory fits"
 
 # When something later seems to have replaced a unit: the day, or that it was at some time.
-Replaced = datetime | Literal["later"] | None
+ReplacedAt = datetime | Literal["later"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RecalledUnit:
 
     unit: Unit
     score: float | None
-    replaced: Replaced = None
+    replaced: ReplacedAt = None
     group: str = ""
     late: bool = False
     read: bool = False
@@ -103,6 +103,12 @@ class Context:
     trace: Trace | None = None
     state: AnswerState = "nothing"
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Context: {self.tokens} of {self.budget} tokens, {len(self.items)} items, {self.state}>"
+
     @property
     def refused(self) -> str:
         """Return why nothing here answers; empty when something may, or when the trace was not asked for."""
@@ -153,10 +159,11 @@ class Context:
         return "\n".join(lines)
 
     def as_messages(self) -> list[dict[str, str]]:
-        """Return the same text as chat messages, one for each section that is not empty.
+        """Return the same text as chat messages: one of `user` for each section that is not empty.
 
-        Never as system: recalled words must not get that authority, and how much of it the rules of a document
-        deserve is for the host to say.
+        The turns in it stay quoted lines; they are no chat turns. Never as system: recalled words must not get that
+        authority, and how much of it the rules of a document deserve is for the host to say. They are not merged, so
+        that a host can place the rules elsewhere; `text` is all of them in one.
         """
         return [{"role": "user", "content": section.text} for section in self.sections if section.text]
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import overload
 
-from holdfast.types.units import JSON, Author, iso
+from holdfast.types.units import JSON, Author, iso, shorten
 from holdfast.values import dataclass
 
 # As much of a turn as a person reads on one line; `text` has all of it.
@@ -77,8 +77,9 @@ class About(Sequence[AboutLine]):
         for topic, lines in groupby(self.lines, key=lambda one: one.topic):
             found.append(f"{topic}\n")
             for one in lines:
-                found.append(f"  {_shorten(one.text)}  ({iso(one.at)[:10]}, confidence {one.confidence:.2f})\n")
-                found += [f"    before: {_shorten(old.text)}  ({iso(old.at)[:10]})\n" for old in one.replaced]
+                since = f"({iso(one.at)[:10]}, confidence {one.confidence:.2f})"
+                found.append(f"  {shorten(one.text, _SHOWN)}  {since}\n")
+                found += [f"    before: {shorten(old.text, _SHOWN)}  ({iso(old.at)[:10]})\n" for old in one.replaced]
         return "".join(found) or f"nothing that is sure, of {self.asked} questions\n"
 
     @overload
@@ -93,8 +94,3 @@ class About(Sequence[AboutLine]):
 
     def __iter__(self) -> Iterator[AboutLine]:
         return iter(self.lines)
-
-
-def _shorten(text: str) -> str:
-    said = " ".join(text.split())
-    return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1].rstrip()}…"

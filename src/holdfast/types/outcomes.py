@@ -169,6 +169,14 @@ class Erasure:
     documents: tuple[str, ...] = ()
     dry_run: bool = False
 
+    def __str__(self) -> str:
+        verb = "would erase" if self.dry_run else "erased"
+        left = "" if self.complete or self.dry_run else f"; old bytes may be left {self.reason}".rstrip()
+        return f"{verb} {len(self.units)} units, {len(self.summaries)} summaries{left}"
+
+    def __repr__(self) -> str:
+        return f"<Erasure: {self}>"
+
 
 @dataclass(frozen=True, slots=True)
 class SupersededSpan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, Floats
 from holdfast.types.ranked import Candidate, RankedCandidate, Readings
-from holdfast.types.units import JSON, QueryProfile, Unit, iso
+from holdfast.types.units import JSON, QueryProfile, Unit, iso, shorten
 from holdfast.values import dataclass
 
 Op = Literal["given", "sum", "product", "ratio", "minimum"]
@@ -314,6 +314,22 @@ class Hit:
     confidence: float | None = None  # None without a cosine
     part: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<Hit {self}>"
+
+    @property
+    def text(self) -> str:
+        """Return the words of its unit."""
+        return self.unit.text
+
+    def line(self, zone: tzinfo = UTC) -> str:
+        """Return it on one line: rank, score, day in `zone`, speaker and first words."""
+        unit = self.unit
+        head = f"{self.rank}. {self.score:.4f}  {unit.event_time.astimezone(zone):%Y-%m-%d}"
+        return f"{head}  {unit.speaker or unit.author}: {shorten(self.part or unit.text)}"
+
+    __str__ = line
+
 
 # What an answer is worth: a hit more likely answers than not; it has only what is closest; nothing here answers.
 AnswerState = Literal["found", "closest", "nothing"]
@@ -379,6 +395,13 @@ class SearchResult(Sequence[Hit]):
 
     hits: tuple[Hit, ...]
     trace: Trace
+
+    def __str__(self) -> str:
+        zone = self.trace.reference_time.tzinfo or UTC
+        return "\n".join(hit.line(zone) for hit in self) or f"nothing found{self.refused and ': '}{self.refused}"
+
+    def __repr__(self) -> str:
+        return f"<SearchResult: {len(self)} hits, {self.state}>"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -524,3 +547,7 @@ class Stats:
     schema_version: int
     location: str
     staleness_seconds: float | None = None  # how old the newest of what a replica has may be; None elsewhere
+    # The memory's part; a store by itself leaves it out.
+    gate_threshold: float | None = None  # what promotes a turn (C17); None where `gate.policy` judges none
+    abstractive_ready: bool = False  # whether a model would write summaries (C18)
+    embedder: str = ""  # its name in the settings, or the class of the caller's own

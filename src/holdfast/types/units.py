@@ -47,6 +47,7 @@ Stance = Literal["now", "then"]  # fmt: skip
 # for good, a later turn says something else of the same.
 DecisionKind = Literal["superseded", "standing", "question", "earlier"]
 Field = Literal["topic", "claim", "procedure", "utility_acts", "utility_note", "condition", "role"]
+_OF_AGENT = "agent:"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DECISIONS: tuple[DecisionKind, ...] = get_args(DecisionKind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -66,6 +67,12 @@ def iso(moment: datetime) -> str:
 def from_iso(text: str) -> datetime:
     """Read what `iso` wrote."""
     return datetime.fromisoformat(text)
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """Return the first words of a text on one line of at most so many characters."""
+    said = " ".join(text.split())
+    return said if len(said) <= most else f"{said[: most - 1].rstrip()}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +378,11 @@ def is_piece(unit_id: str) -> bool:
     return _PIECE_MARK in unit_id and len(said) == _DIGEST_CHARS and set(said) <= set(string.hexdigits)
 
 
+def name_for_agent(agent: str | None, name: str) -> str:
+    """Return the name of a document that one agent alone sees: other agents of its user have rules of their own."""
+    return name if agent is None else f"{_OF_AGENT}{agent}/{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as it was last read; the rules of a `core` one go into every context (C14).
@@ -386,6 +398,16 @@ class Document:
     path: str = ""
     core: bool = True
     here: bool = True
+
+    @property
+    def agent(self) -> str | None:
+        """Return whose it is when it is of one agent alone; see `name_for_agent`."""
+        head, slash, _ = self.name.partition("/")
+        return head.removeprefix(_OF_AGENT) if slash and head.startswith(_OF_AGENT) else None
+
+    def is_for(self, agent: str | None) -> bool:
+        """Return whether an agent may see it; without an agent, all are seen."""
+        return agent is None or self.agent in (agent, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,8 +479,9 @@ class WriteResult:
 class NameCount:
     """A user, a session, a document or an agent: how many units it has, and from when to when.
 
-    `title` are the first words of a session. A document is `core` when its rules go into every context, and
-    `everyones` when all users of the tenant see it.
+    `title` is what the conversation of a session is called (`conversation` in the metadata of its first turn), or its
+    first words. A document is `core` when its rules go into every context, and `everyones` when all users of the
+    tenant see it.
     """
 
     name: str

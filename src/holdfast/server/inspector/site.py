@@ -34,14 +34,17 @@ from holdfast.server.inspector.pages import (
 )
 from holdfast.server.limits import BOUNDS, Refused, ServerSettings, read_body, welcome
 from holdfast.settings import PROFILES
-from holdfast.types import Unit
-from holdfast.types.contexts import Context
+from holdfast.settings.loading import REAL_NAMES
+from holdfast.types import NameCount, Unit
+from holdfast.types.contexts import Context, SectionName
 from holdfast.values import dataclass
 from holdfast.why import speaker_name
 
 T = TypeVar("T")
 # As much as a person looks through; the next page has the next ones.
 _HITS, _MOST_HITS = 10, 100
+# Users that the field at the top suggests: more than a browser lists at once.
+_USERS = 200
 _TURNS, _SESSIONS, _FACTS, _BLOCKS, _SUMMARIES = 50, 25, 100, 200, 200
 # A context smaller than this holds no sentence; a step of the slider is what a turn costs.
 _LEAST_BUDGET, _BUDGET_STEP = 100, 50
@@ -49,6 +52,8 @@ _MOST_BUDGET = 1_000_000
 # Shares of a budget grow with it: all that fits needs a little more room than its own tokens.
 _SPARE = 1.25
 _A_YEAR = 31_536_000
+# Parts of a context that somebody said.
+_SAID: tuple[SectionName, ...] = ("tail", "standing", "projection")
 _PAGES = (
     ("recall", "/", "Recall"),
     ("context", "/context", "Context"),
@@ -163,14 +168,18 @@ class Site:
 
     def _draw(self, make: Callable[[PageRequest], PageContent], visit: PageRequest) -> Response:
         answer_for(visit.caller)
-        return self._response(make(visit), visit)
+        others = views.list_users(self._memory, visit.tenant, _USERS) if visit.caller.user is None else ()
+        return self._response(make(visit), visit, others=others)
 
-    def _response(self, page: PageContent, visit: PageRequest | None, headers: Mapping[str, str] = {}) -> Response:
+    def _response(
+        self, page: PageContent, visit: PageRequest | None, headers: Mapping[str, str] = {},
+        others: Sequence[NameCount] = (),
+    ) -> Response:  # fmt: skip
         values = {
             "title": page.title, "pages": _PAGES, "current": page.template, "visit": visit, "zone": self._zone,
             "version": __version__, "write": self._host.settings.write, "guarded": self._host.asks_for_tokens(),
             "day": partial(views.day, zone=self._zone), "clock": partial(views.clock, zone=self._zone),
-            "who": speaker_name, "url": visit.address if visit is not None else lambda path: path,
+            "who": speaker_name, "others": others, "url": visit.address if visit is not None else lambda path: path,
         }  # fmt: skip
         body = draw(page.template, {**values, **page.values})
         return HTMLResponse(body, page.status, {"Cache-Control": "no-store", **SAFETY, **headers})
@@ -254,6 +263,7 @@ class Site:
     def _recall(self, visit: PageRequest) -> PageContent:
         question, session = visit.text("q"), visit.text("session")
         limit, profile = max(visit.number("limit", _HITS, _MOST_HITS), 1), visit.text("profile") or "hybrid"
+        profile = REAL_NAMES.get(profile, profile)
         asked = {
             "q": question or "", "session": session or "", "profile": profile, "limit": limit,
             "as_of": visit.text("as_of") or "", "all": visit.flag("all"),
@@ -271,7 +281,10 @@ class Site:
         except BudgetError:  # the hard rules alone are too long: no context, and so no passes
             context = None
         answer = views.view_recall(result, context)
-        values |= {"answer": answer, "texts": self._texts(visit, answer.mentioned)}
+        values |= {
+            "answer": answer,
+            "texts": {name: unit.text for name, unit in self._units(visit, answer.mentioned).items()},
+        }
         return PageContent("recall", question, values | ({} if answer.hits else self._overview(visit)))
 
     def _overview(self, visit: PageRequest) -> dict[str, Any]:
@@ -280,12 +293,12 @@ class Site:
         others = views.list_users(self._memory, visit.tenant) if not own and visit.caller.user is None else ()
         return {"own": own[0] if own else None, "users": others}
 
-    def _texts(self, visit: PageRequest, ids: Iterable[str]) -> dict[str, str]:
-        """Return the words of some units, one by one: that is quicker than a filter, which looks at all."""
+    def _units(self, visit: PageRequest, ids: Iterable[str]) -> dict[str, Unit]:
+        """Return some units, one by one: that is quicker than a filter, which looks at all."""
         found = {}
         for unit_id in dict.fromkeys(ids):
             with contextlib.suppress(NotFoundError):  # forgotten meanwhile
-                found[unit_id] = self._memory.get(unit_id, **visit.owner).text
+                found[unit_id] = self._memory.get(unit_id, **visit.owner)
         return found
 
     def _context(self, visit: PageRequest) -> PageContent:
@@ -310,22 +323,27 @@ class Site:
             return PageContent("context", question, values | {"problem": str(error)})
         asked["budget"] = context.budget
         values["slider"] |= {"most": max(most, context.budget), "least": min(_LEAST_BUDGET, context.budget)}
-        return PageContent("context", question, values | {"made": views.view_context(context, before)})
+        recalled = [item.id for name in _SAID for item in context.section(name).items]
+        made = {"made": views.view_context(context, before), "units": self._units(visit, recalled)}
+        return PageContent("context", question, values | made)
 
     def _timeline(self, visit: PageRequest) -> PageContent:
         name = visit.text("session")
         if name is None:
-            found = views.list_sessions(self._memory, visit.owner)
+            newest = views.list_sessions(self._memory, visit.owner)
+            find = visit.text("find") or ""
+            found = [one for one in newest if find.casefold() in f"{one.name}\n{one.title}".casefold()]
             start = visit.number("from", 0, len(found))
             shown = found[start : start + _SESSIONS]
             spans = (
                 (row.first, row.last, row.units) for row in found if row.first is not None and row.last is not None
             )
             values = {
-                "sessions": shown, "start": start, "total": len(found), "complete": len(found) < views.MOST_LISTED,
+                "sessions": shown, "start": start, "total": len(found), "listed": len(newest),
+                "complete": len(newest) < views.MOST_LISTED, "find": find,
                 "chart": chart_time(spans), "step": _SESSIONS, "most": max((row.units for row in shown), default=1),
             }  # fmt: skip
-            return PageContent("timeline", "Timeline", values | ({} if found else self._overview(visit)))
+            return PageContent("timeline", "Timeline", values | ({} if newest else self._overview(visit)))
         start = visit.number("from", 0, 10**9)
         both = {**visit.owner, "session": name, "current_only": False}
         turns = self._memory.list(
@@ -343,11 +361,12 @@ class Site:
             ],
             {one.id: ("summary", one.lineage.sources) for one in standing if one.lineage is not None},
         )
+        called = _title_of([*turns, *summaries][0])
         values = {
-            "name": name, "turns": turns, "summaries": standing, "chart": chart, "start": start, "more": more,
-            "step": _TURNS,
+            "name": name, "called": called, "turns": turns, "summaries": standing, "chart": chart, "start": start,
+            "more": more, "step": _TURNS,
         }  # fmt: skip
-        return PageContent("session", name, values)
+        return PageContent("session", called or name, values)
 
     def _expand(self, visit: PageRequest) -> PageContent:
         unit = self._memory.get(visit.needed("id"), **visit.owner)
@@ -408,8 +427,7 @@ class Site:
             for route, counts in self._host.histograms().items()
             if sum(counts) and route != "static"
         ]
-        embedding = self._memory.settings.embedding
-        values = {"stats": stats, "timings": timings, "bounds": BOUNDS, "embedder": embedding.embedder}
+        values = {"stats": stats, "timings": timings, "bounds": BOUNDS}
         return PageContent("status", "Health", values)
 
     # --------------------------------------------------------------------------------------------------- forgetting
@@ -452,6 +470,12 @@ class Site:
         if len(given) != 1:
             raise InputError("name one thing to forget: an id, a session or a document; follow a link of a page")
         return given
+
+
+def _title_of(unit: Unit) -> str:
+    """Return what a unit's conversation is called where it was imported from; empty when nothing says so."""
+    called = unit.metadata.get("conversation")
+    return " ".join(called.split()) if isinstance(called, str) else ""
 
 
 def _room_for_all(context: Context) -> int:

@@ -476,9 +476,9 @@ def list_sessions(memory: Memory, owner: OwnerArguments) -> tuple[NameCount, ...
     return memory.sessions(**owner, limit=MOST_LISTED)
 
 
-def list_users(memory: Memory, tenant: str | None) -> tuple[NameCount, ...]:
-    """Return who has something here."""
-    return memory.users(tenant=tenant, limit=MOST_USERS)
+def list_users(memory: Memory, tenant: str | None, limit: int = MOST_USERS) -> tuple[NameCount, ...]:
+    """Return who has something here, newest first."""
+    return memory.users(tenant=tenant, limit=limit)
 
 
 def space_of(memory: Memory) -> str | None:

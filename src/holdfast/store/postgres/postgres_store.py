@@ -82,6 +82,9 @@ class PostgresStore:
         self._has_space = False
         self._eraser = PostgresEraser(database, self._write)
 
+    def __str__(self) -> str:
+        return self._database.address.shown
+
     @classmethod
     def open(
         cls, location: str, settings: StoreSettings, derivation: Derivation, *, mending: bool = False

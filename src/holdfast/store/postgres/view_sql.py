@@ -94,7 +94,7 @@ _COLUMNS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _SqlValue:
     """Expressions for what a condition is about: its JSON type, as text, as a number, and the list that it may be."""
 
     kind: str
@@ -132,7 +132,7 @@ class PostgresFilter:
         """Bind a number as the decimal that JSON has for it: the type of what is bound is always the same."""
         return f"({self._bind(repr(value))})::numeric"
 
-    def _value(self, condition: Condition) -> _Value:
+    def _value(self, condition: Condition) -> _SqlValue:
         if condition.on == "metadata":
             # A step names a key of an object, never a place of a list, which `#>` would take a number for.
             steps = "".join(f" -> {self._bind(name)}" for name in condition.path)
@@ -141,12 +141,12 @@ class PostgresFilter:
         if name in _COLUMNS:
             column = _COLUMNS[name]
             if isinstance(FIELD_DEFAULTS[name], int):
-                return _Value("'number'", "NULL::text", f"{column}::numeric")
-            return _Value(f"CASE WHEN {column} IS NULL THEN 'null' ELSE 'string' END", column, "NULL::numeric")
+                return _SqlValue("'number'", "NULL::text", f"{column}::numeric")
+            return _SqlValue(f"CASE WHEN {column} IS NULL THEN 'null' ELSE 'string' END", column, "NULL::numeric")
         default = self._bind(json.dumps(FIELD_DEFAULTS[name]), "jsonb")
         return _json_value(f"coalesce((units.body::json -> {self._bind(name)})::jsonb, {default})")
 
-    def _equal(self, value: _Value, wanted: JSON) -> str:
+    def _equal(self, value: _SqlValue, wanted: JSON) -> str:
         if wanted is None:
             return f"({value.kind} = 'null')"
         if isinstance(wanted, bool):
@@ -157,7 +157,7 @@ class PostgresFilter:
             return f"""({value.kind} = 'string' AND {value.text} = {self._bind(wanted)} COLLATE "C")"""
         return f"({value.kind} = 'number' AND {value.number} = {self._number(wanted)})"
 
-    def _ordered(self, op: str, value: _Value, wanted: JSON) -> str:
+    def _ordered(self, op: str, value: _SqlValue, wanted: JSON) -> str:
         if not isinstance(wanted, str):
             return f"({value.kind} = 'number' AND {value.number} {_ORDER[op]} {self._number(wanted)})"
         start, nul, _ = wanted.partition("\0")
@@ -165,7 +165,7 @@ class PostgresFilter:
         sign = {"g": ">", "l": "<="}[op[0]] if nul else _ORDER[op]
         return f"""({value.kind} = 'string' AND {value.text} {sign} {self._bind(start)} COLLATE "C")"""
 
-    def _among(self, value: _Value, wanted: list[JSON]) -> str:
+    def _among(self, value: _SqlValue, wanted: list[JSON]) -> str:
         """Compare with a list of any length in one lookup per kind."""
         tests = [self._equal(value, item) for item in (None, True, False) if any(item is one for one in wanted)]
         numbers = [repr(item) for item in wanted if isinstance(item, int | float) and not isinstance(item, bool)]
@@ -178,7 +178,7 @@ class PostgresFilter:
             tests.append(f"""({value.kind} = 'string' AND {value.text} COLLATE "C" = ANY({listed}))""")
         return f"({' OR '.join(tests) or 'false'})"
 
-    def _contains(self, value: _Value, wanted: JSON) -> str:
+    def _contains(self, value: _SqlValue, wanted: JSON) -> str:
         member = self._equal(_json_value("item"), wanted)
         found = f"EXISTS (SELECT 1 FROM jsonb_array_elements({value.listed}) AS item WHERE {member})"  # noqa: S608
         if not isinstance(wanted, str) or "\0" in wanted:
@@ -187,10 +187,10 @@ class PostgresFilter:
         return f"""(({value.kind} = 'string' AND strpos({value.text} COLLATE "C", {piece}) > 0) OR {found})"""
 
 
-def _json_value(value: str) -> _Value:
+def _json_value(value: str) -> _SqlValue:
     """Return what is asked of an expression of type jsonb; a missing one is null."""
     kind = f"jsonb_typeof({value})"
-    return _Value(
+    return _SqlValue(
         f"coalesce({kind}, 'null')",
         f"({value} #>> '{{}}')",
         f"CASE WHEN {kind} = 'number' THEN ({value})::numeric END",

@@ -381,9 +381,7 @@ def _refuse_foreign(connection: sqlite3.Connection, location: str) -> None:
     if owner != APPLICATION_ID and (owner or tables):
         raise ForeignStoreError(f"{location} is a database of another program; name another file")
     if (found := schema_version(connection)) > latest:
-        raise NewerStoreError(
-            f"{location} has schema {found}, this Holdfast knows {latest}; upgrade with `pip install -U holdfast`"
-        )
+        raise NewerStoreError(f"{location} has schema {found}, this Holdfast knows {latest}; upgrade Holdfast")
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -124,6 +124,9 @@ class SqliteStore:
             self._database.close()
             self._index.clear()
 
+    def __str__(self) -> str:
+        return self._database.name
+
     @property
     def identity(self) -> str:
         """Return what tells this store and its copies from all others."""

@@ -363,7 +363,9 @@ GROUP BY "user" ORDER BY "user" = %(user)s DESC, max(event_time) DESC, "user" LI
 
 -- name: list_owned_sessions
 SELECT name, units, first, last, (
-    SELECT left(body::json ->> 'text', %(words)s::integer) FROM units
+    SELECT left(coalesce(nullif(trim(CASE json_typeof(body::json #> '{metadata,conversation}')
+        WHEN 'string' THEN body::json #>> '{metadata,conversation}' END), ''), body::json ->> 'text'),
+        %(words)s::integer) FROM units
     WHERE units.tenant = %(tenant)s AND units."user" = %(user)s AND units.session = listed.name
     ORDER BY event_time, position, id LIMIT 1), 0, false
 FROM (SELECT session AS name, count(*) AS units, min(event_time) AS first, max(event_time) AS last FROM units

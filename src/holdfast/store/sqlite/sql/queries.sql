@@ -395,7 +395,9 @@ SELECT user, count(*), min(event_time), max(event_time), '', 0, 0 FROM units WHE
 GROUP BY user ORDER BY user = :user DESC, max(event_time) DESC, user LIMIT :limit;
 
 -- name: list_sessions
-SELECT name, units, first, last, (SELECT substr(json_extract(body, '$.text'), 1, :words) FROM units
+SELECT name, units, first, last, (SELECT substr(coalesce(nullif(trim(
+    iif(json_type(body, '$.metadata.conversation') = 'text', json_extract(body, '$.metadata.conversation'), '')), ''),
+    json_extract(body, '$.text')), 1, :words) FROM units
     WHERE tenant = :tenant AND user = :user AND session = name ORDER BY event_time, position, id LIMIT 1), 0, 0
 FROM (SELECT session AS name, count(*) AS units, min(event_time) AS first, max(event_time) AS last FROM units
     WHERE tenant = :tenant AND user = :user AND session IS NOT NULL GROUP BY session
