@@ -61,7 +61,7 @@ BINS = 10
 # Of a set with more conversations, several are left out together.
 FOLDS = 10
 # Of near-topic questions without an answer at least so many are told apart; the wrong ones cost answers.
-NEAR_TOPIC = 0.75
+NEAR_TOPIC = 0.7
 # How much is known of a hit that was not read, and of one that was.
 UNREAD, READ = 4, 6
 Floats = NDArray[np.float64]

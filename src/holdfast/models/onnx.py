@@ -6,7 +6,7 @@ The embedder is the shipped MiniLM, or any model that a user brings as model.onn
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,10 @@ _AXES = {"mean": 3, "cls": 3, "none": 2}
 _PROBE_TOKENS = 513
 
 
-def open_session(path: Path, failure: type[HoldfastError], threads: int = 1) -> ort.InferenceSession:
-    """Read a model.
+def open_session(
+    path: Path, failure: type[HoldfastError], threads: int = 1, *, without: Sequence[str] = ()
+) -> ort.InferenceSession:
+    """Read a model, whose graph the runtime rewrites `without` some of its optimisations.
 
     Raises:
         HoldfastError: `failure`, when it cannot be read.
@@ -69,7 +71,9 @@ def open_session(path: Path, failure: type[HoldfastError], threads: int = 1) -> 
     # The level above this one rearranges convolutions for the processor at hand.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=[*without]
+        )
     except RUNTIME_ERRORS as error:
         raise failure(
             f"{path} is not a model that onnxruntime {ort.__version__} can read: {reason(error)}; "

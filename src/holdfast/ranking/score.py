@@ -230,8 +230,8 @@ class ReadingLimits(NamedTuple):
 
 # Derived (benchmarks/refusal.py), for each way of reading.
 LIMITS: Mapping[str, ReadingLimits] = {
-    "once": ReadingLimits(nothing=4.25, nothing_far=1.5, near=0.78, far=0.54),
-    "wide": ReadingLimits(nothing=4.25, nothing_far=1.5, near=0.78, far=0.54),
+    "once": ReadingLimits(nothing=5.0, nothing_far=3.0, near=0.78, far=0.58),
+    "wide": ReadingLimits(nothing=5.0, nothing_far=3.0, near=0.78, far=0.58),
 }
 # All of the question's idf mass, but for rounding.
 _EVERY_WORD = 1.0 - 1e-9
