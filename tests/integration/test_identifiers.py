@@ -71,7 +71,7 @@ def test_the_turn_that_opens_with_a_code_is_first_for_the_code(chat, question):
 @pytest.mark.parametrize("question", ["{}", "What does error {} mean?", "How do I fix {}?"])
 def test_what_mentions_a_code_later_does_not_take_the_place_of_what_opens_with_it(code, told, question):
     with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
-        later = ("Got {} again this morning, no idea why.", "Also saw {} once in staging.", "There is a ticket for {}.")
+        later = ("Got {} again this morning, no idea why.", "Also saw {} once in staging.", "A ticket for {}.")
         for day, text in enumerate((told, *(text.format(code) for text in later))):
             memory.remember(text, user="dev", session=f"s{day}", at=START + timedelta(days=day))
         assert memory.search(question.format(code), user="dev")[0].unit.text == told

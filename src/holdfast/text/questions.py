@@ -53,7 +53,7 @@ _IDENTIFIER = regex(
     r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
 )
 _YEAR = regex(r"1\d{3}|20\d{2}")
-# Two capitals are too often a word when they are small (US, AD), and so is what is short and ends like a plural (ATS).
+# Two capitals are too often a word when they are small (US, AD), and so is a short one that ends like a plural (ATS).
 _ACRONYM = regex(r"(?<![\w.])(?:[A-Z]{2,}[A-RT-Z]|[A-Z]{6,})(?![\w.])")
 # Whoever shouts writes every word in capitals; a code alone is one word ("ENOSPC", "HTTP 429").
 _SHOUTED = regex(r"[A-Z]+\W+[A-Z]+")
@@ -174,7 +174,7 @@ def is_request(text: str) -> bool:
 def opening(text: str) -> list[str]:
     """Return the terms that a text opens with, as under a heading: before its colon or dash, else its first name.
 
-    A number right behind the name belongs to it ("SQLSTATE 40001 is …"). A question tells nothing of what it opens with.
+    A number right behind the name belongs to it ("HTTP 429 is …"). A question tells nothing of what it opens with.
     """
     if text.rstrip().endswith(_ASKED):
         return []
