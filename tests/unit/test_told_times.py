@@ -32,6 +32,8 @@ def told(text, said=SAID):
         ("Getting the keys on 3 January", "2027-01-03", "2027-01-03"),
         ("I lost my keys on 20 November", "2025-11-20", "2025-11-20"),
         ("They've moved my driving test to 23 June", "2026-06-23", "2026-06-23"),
+        ("Easter: the lamb was burnt", "2026-04-03", "2026-04-06"),
+        ("valentine's: we had pizza", "2026-02-14", "2026-02-14"),
         ("I've got the interview on the 3rd of September", "2026-09-03", "2026-09-03"),
         ("The town hall confirmed Saturday 29 August", "2026-08-29", "2026-08-29"),
         ("Dinner is this Tuesday at seven", "2026-06-16", "2026-06-16"),

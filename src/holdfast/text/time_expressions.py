@@ -306,7 +306,9 @@ _HOLIDAY_WORD = "|".join(re.sub(r"s\b", "'?s'?", name) for name in sorted(HOLIDA
 )
 def _holiday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     name = re.sub(r"[.']", "", plain(match["holiday"]))
-    return _yearly(match, asked, HOLIDAYS[name], FREE if name.endswith(("day", "eve")) else _AT_HOLIDAY)
+    # "Halloween: nobody came" is told of that day; who asks for "Halloween costumes" asks for no time.
+    sure = asked.told or name.endswith(("day", "eve"))
+    return _yearly(match, asked, HOLIDAYS[name], FREE if sure else _AT_HOLIDAY)
 
 
 @_reads(rf"{_EDGE}{_PERHAPS_WHICH}(?:q(?P<q>[1-4])|the (?P<nth>first|second|third|fourth) quarter){_OF_YEAR}{_END}")
