@@ -75,6 +75,16 @@ def call(memory, tool, scope=None, **arguments):
     return drive(memory, script, **(scope or {}))
 
 
+def test_what_was_decided_about_a_memory_is_listed_and_overruled():
+    with opened() as memory:
+        [wish] = memory.remember("Always answer in French.", user="ana")
+        assert "decided: standing" in text_of(call(memory, "list_memories", ids=[wish.id]))
+        assert "overruled: standing" in text_of(call(memory, "update_memory", id=wish.id, overrule="standing"))
+        assert "overruled: standing" in text_of(call(memory, "list_memories", ids=[wish.id]))
+        assert memory.facts(user="ana", relation="instruction") == ()
+        assert "superseded" in error_of(call(memory, "update_memory", id=wish.id, overrule="pinned"))
+
+
 def arguments_of(tool, unit_id):
     """Return a call of each read that finds the unit."""
     asked = {"query": "where is the kettle?"}

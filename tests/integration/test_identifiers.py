@@ -58,6 +58,25 @@ def test_the_turn_that_opens_with_a_code_is_first_for_the_code(chat, question):
     assert sum(told(number) == text for number, text in enumerate(first)) >= 27
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("P0420", "P0420 means the catalytic converter is weak, the garage changed the rear sensor."),
+        ("LNK2019", "LNK2019 was the missing libsodium in the linker inputs."),
+        ("ENOSPC", "ENOSPC in the watcher: raise fs.inotify.max_user_watches to 524288."),
+        ("HTTP 429", "HTTP 429 from the maps service: we exceed the quota, the fix is caching tiles a day."),
+        ("SQLSTATE 40001", "SQLSTATE 40001 is a serialisation failure, the job retries three times since Tuesday."),
+    ],
+)
+@pytest.mark.parametrize("question", ["{}", "What does error {} mean?", "How do I fix {}?"])
+def test_what_mentions_a_code_later_does_not_take_the_place_of_what_opens_with_it(code, told, question):
+    with Memory.open(":memory:", settings=Settings().without_timeouts()) as memory:
+        later = ("Got {} again this morning, no idea why.", "Also saw {} once in staging.", "A ticket for {}.")
+        for day, text in enumerate((told, *(text.format(code) for text in later))):
+            memory.remember(text, user="dev", session=f"s{day}", at=START + timedelta(days=day))
+        assert memory.search(question.format(code), user="dev")[0].unit.text == told
+
+
 def test_what_holds_more_of_the_question_than_the_code_stays_above(chat):
     hits = [hit.unit.text for hit in chat.search("Who repaired K1000?", user="dev")]
     assert hits.index("Marta repaired K1000 in commit 3ab19f2.") < hits.index(told(0))

@@ -456,8 +456,8 @@ def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 
 STAGES: tuple[Stage, ...] = (
-    smooth_neighbours, share_session, *PREFERENCES, raise_openings, link_mentions,
-    prefer_latest_session, prefer_current, prefer_newest, lower_questions, diversify, read_together,
+    smooth_neighbours, share_session, *PREFERENCES, link_mentions,
+    prefer_latest_session, prefer_current, prefer_newest, raise_openings, lower_questions, diversify, read_together,
 )  # fmt: skip
 
 

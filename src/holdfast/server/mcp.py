@@ -25,7 +25,7 @@ from holdfast.arguments import OwnerOptions, zone_of
 from holdfast.errors import BudgetError, HoldfastError, InputError, NotFoundError, quote_value
 from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
-from holdfast.types import Contribution, Hit, NameCount
+from holdfast.types import Contribution, DecisionKind, Hit, NameCount
 from holdfast.values import dataclass
 from holdfast.why import NAMING_OTHERS, PLAIN_NAMES
 
@@ -246,25 +246,28 @@ class Tools:
         metadata: Metadata = {},
         pinned: Annotated[bool | None, Field(description="True: never let it expire.")] = None,
         valid_to: Annotated[str, Field(description="When it stops or stopped being true, as 2026-04-02.")] = "",
+        overrule: Annotated[DecisionKind | None, Field(description="What was decided about it, wrongly.")] = None,
     ) -> str:  # fmt: skip
         """Correct one memory that was written down wrongly, or say until when it holds.
 
-        Call it for mistakes in the wording, and for labels. When the world has changed instead, call remember with
-        the new statement: the old one then stays in history. Returns the memory as it stands now; every earlier
-        version is kept.
+        Call it for mistakes in the wording, for labels, and to `overrule` what was decided automatically, such as a
+        wish that was none (list_memories shows it for ids). When the world has changed instead, call remember with
+        the new statement: the old one stays in history. Returns the memory as it stands now; all versions are kept.
         """
-        given = {
-            "text": text or None,
-            "metadata": metadata or None,
-            "pinned": pinned,
-            "valid_to": valid_to or None,
-        }
+        given = {"text": text or None, "metadata": metadata or None, "pinned": pinned, "valid_to": valid_to or None}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if not changes:
-            raise InputError("nothing to change is given; give text, metadata, pinned or valid_to")
-        unit = self._memory.update(id, **changes, **owner)
+        if not changes and not overrule:
+            raise InputError("nothing to change is given; give text, metadata, pinned, valid_to or overrule")
+        if overrule:
+            self._memory.overrule(id, decision=overrule, **owner)
+        unit = self._memory.update(id, **changes, **owner) if changes else self._memory.get(id, **owner)
         page = self._page(_ECHO_TOKENS)
-        return page.heading() + page.memory(1, unit, f"version {unit.version}")
+        return page.heading() + page.memory(1, unit, f"version {unit.version}", *self._decided(unit.id, owner))
+
+    def _decided(self, unit_id: str, owner: Owner) -> list[str]:
+        """Return what was decided about a memory automatically; update_memory overrules it."""
+        found = self._memory.decisions(unit_id, **owner)
+        return [f"{'overruled' if one.overruled else 'decided'}: {one.kind}" for one in found]
 
     def forget_memory(
         self, owner: Owner, ids: UnitIds = [],
@@ -310,7 +313,8 @@ class Tools:
         if ids:
             units = [self._memory.get(one, **owner) for one in ids]
             start = offset if len(ids) == 1 else 0
-            items = [page.memory(n, unit, start=start, of=len(ids)) for n, unit in enumerate(units, start=1)]
+            shown = [(n, unit, self._decided(unit.id, owner)) for n, unit in enumerate(units, start=1)]
+            items = [page.memory(n, unit, *remarks, start=start, of=len(ids)) for n, unit, remarks in shown]
             return page.write(page.heading(), items, lambda n: f"ask for the others, or for number {n + 1} alone")
         units = self._memory.list(
             session=session or None, filters=filters or None, current_only=not include_replaced,

@@ -463,7 +463,7 @@ def _hull(run: Sequence[TimePoint], asked: QuestionTime, *, chain: bool) -> Loca
     if len(run) == 1 or first is None or last is None:
         return first and last
     if run[0].meaning.bare:
-        first = run[0].span_at(asked._replace(now=last.start, tense="open"))
+        first = run[0].span_at(asked._replace(now=last.start, tense="past"))
     elif run[-1].meaning.bare:
         last = run[-1].span_at(asked._replace(now=first.start, tense="ahead"))
     ordered = first.to_hull(last) if first and last and first.start <= last.start else None

@@ -53,8 +53,10 @@ _IDENTIFIER = regex(
     r"[^\W\d]-?\d|\d[A-Z]|\w\w[._@\\]\w\w|\w::\w|\w/\w+/\w|[a-z][A-Z]|\d\.\d+\.\d|\b(?!(?:19|20)\d\d\b)\d{4,}\b"
 )
 _YEAR = regex(r"1\d{3}|20\d{2}")
-# Two capitals are too often a word when they are small (US, AD), and so is what ends like a plural (ATS).
-_ACRONYM = regex(r"(?<![\w.])[A-Z]{2,}[A-RT-Z](?![\w.])")
+# Two capitals are too often a word when they are small (US, AD), and so is a short one that ends like a plural (ATS).
+_ACRONYM = regex(r"(?<![\w.])(?:[A-Z]{2,}[A-RT-Z]|[A-Z]{6,})(?![\w.])")
+# Whoever shouts writes every word in capitals; a code alone is one word ("ENOSPC", "HTTP 429").
+_SHOUTED = regex(r"[A-Z]+\W+[A-Z]+")
 # One word: of a quoted title, a unit may hold any word by chance.
 _QUOTED = regex(r"[\"“«`]([^\s\"”»`]{2,60})[\"”»`]")
 # "The error E0321 means …": what stands before the first word of a turn that names what it is about.
@@ -172,14 +174,15 @@ def is_request(text: str) -> bool:
 def opening(text: str) -> list[str]:
     """Return the terms that a text opens with, as under a heading: before its colon or dash, else its first name.
 
-    A question tells nothing of what it opens with.
+    A number right behind the name belongs to it ("HTTP 429 is …"). A question tells nothing of what it opens with.
     """
     if text.rstrip().endswith(_ASKED):
         return []
     if heading := _HEADING.match(text[:_MOST_HEADING]):
         return terms(heading.group(1))
     told = (word for word in pieces(text[:_MOST_HEADING]) if not _NAMING.issuperset(words(word)))
-    return terms(next(told, ""))
+    name, behind = next(told, ""), next(told, "")
+    return terms(f"{name} {behind}" if behind.isdecimal() else name)
 
 
 def asks_beside(query: QueryProfile) -> list[int]:
@@ -213,7 +216,7 @@ def _find_participants(text: str, speakers: Iterable[str]) -> tuple[str, ...]:
 def _find_identifiers(text: str, tokenise: Tokenizer) -> tuple[str, ...]:
     """Return the terms of what names one thing exactly: a code, a path, a name of a program, a word in quotes."""
     named = [word for word in pieces(text) if _IDENTIFIER.search(word)]
-    named += [] if text.isupper() else _ACRONYM.findall(text)
+    named += [] if text.isupper() and _SHOUTED.search(text) else _ACRONYM.findall(text)
     named += _QUOTED.findall(text)
     return _distinct(found[0] for word in named if (found := tokenise(word)))
 

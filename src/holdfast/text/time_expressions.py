@@ -234,6 +234,8 @@ _ABBREVIATIONS = [name for name in MONTHS if name not in MONTH_NAMES]
 _NAMES_OF_PEOPLE = frozenset(words("calendar", "month_names_of_people"))
 _VERBS = frozenset(words("calendar", "month_verbs"))
 _MONTH_WORD = rf"(?:{'|'.join(MONTH_NAMES)}|(?:{'|'.join(_ABBREVIATIONS)})\b\.?)"
+# Nobody leaves out the year of a day that is three quarters of a year off: the one on the other side is meant.
+_TOLD_WITHOUT_YEAR = timedelta(days=274)
 _NUMBER = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?(?!\w)"
 _TO_DAY = r"\s?(?:-|–|to|through|until|and)\s?(?:the )?"
 
@@ -253,6 +255,10 @@ def _date(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     # "3 may", "march 10" in small letters: a verb, unless a preposition or the year says otherwise.
     doubtful = name in _VERBS and number and not (match["of"] or (match["m1"] and not number.isdecimal()))
     of_year = each_year(MONTHS[plain(name).rstrip(".")], first, final - first + 1)
+    if asked.told and (span := choose(of_year, asked.today.year, asked.today, asked.pick, asked.tense)):
+        # "They moved my test to 23 March", told on the 1st: that is past of the move only.
+        far = abs(span.start.date() - asked.today) > _TOLD_WITHOUT_YEAR
+        asked = asked._replace(tense="open") if far else asked
     return _yearly(match, asked, of_year, _ON if doubtful else FREE)
 
 
@@ -300,7 +306,9 @@ _HOLIDAY_WORD = "|".join(re.sub(r"s\b", "'?s'?", name) for name in sorted(HOLIDA
 )
 def _holiday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
     name = re.sub(r"[.']", "", plain(match["holiday"]))
-    return _yearly(match, asked, HOLIDAYS[name], FREE if name.endswith(("day", "eve")) else _AT_HOLIDAY)
+    # "Halloween: nobody came" is told of that day; who asks for "Halloween costumes" asks for no time.
+    sure = asked.told or name.endswith(("day", "eve"))
+    return _yearly(match, asked, HOLIDAYS[name], FREE if sure else _AT_HOLIDAY)
 
 
 @_reads(rf"{_EDGE}{_PERHAPS_WHICH}(?:q(?P<q>[1-4])|the (?P<nth>first|second|third|fourth) quarter){_OF_YEAR}{_END}")
@@ -382,7 +390,9 @@ def _weekday(match: re.Match[str], asked: QuestionTime) -> TimeMeaning | None:
         # Asked on a Monday, "on Monday" is another one: this one is today.
         ahead = which.endswith("coming") or (bare and (asked.tense == "ahead" or asked.pick == "nearest"))
         pick: Pick = "this" if which == "this" else "next" if ahead else "last"
-        span = choose(of_week, 0, asked.today, pick, asked.tense)
+        # "Dinner is this Friday", told on a Sunday.
+        tense: Tense = "ahead" if asked.told and asked.tense == "open" else asked.tense
+        span = choose(of_week, 0, asked.today, pick, tense)
     if span and part:
         span = period(span.start.date(), part)
     return TimeMeaning(span, _ON if bare and not (part or match["own"] or asked.told) else FREE, bare=bare)
