@@ -3,8 +3,8 @@
     python benchmarks/reading.py --data DIR [--only NAME …] [--units 10000] [--questions 100]
 
 DIR holds chats in any schema of `holdfast eval`. Their messages go into one memory, until it holds so many; questions
-are those of its first set, and embedding them by the shipped model is part of the time. Every question is asked once in
-each way, as what the reader has said is kept.
+are those of its first set, and embedding them by the shipped model is part of the time. Every question is asked once
+in each way, as what the reader has said is kept.
 """
 
 from __future__ import annotations
