@@ -1,4 +1,4 @@
-"""The error tree: one root, the same at every door.
+"""The error tree: one root, the same in every interface.
 
 ::
 

@@ -31,7 +31,7 @@ from holdfast.types import (
 )
 from holdfast.types.contexts import MEMORY_FITS, Context
 
-# Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
+# Whether an answer may name other users of the tenant. An interface that is held to one user says no for its calls.
 NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)
 _MOST_NAMED = 5
 

@@ -321,8 +321,8 @@ class HttpServer:
 class RequestGuard:
     """Around everything: an id for each request, in the log and in the answer; and nobody from elsewhere."""
 
-    def __init__(self, door: HttpServer, app: ASGIApp) -> None:
-        self._door, self._app = door, app
+    def __init__(self, server: HttpServer, app: ASGIApp) -> None:
+        self._server, self._app = server, app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it before its body is read."""
@@ -336,7 +336,7 @@ class RequestGuard:
         segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
         path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
         scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
-        scope["holdfast.guarded"] = self._door.asks_for_tokens()
+        scope["holdfast.guarded"] = self._server.asks_for_tokens()
         started, status = time.monotonic(), 0
 
         async def send_on(message: Message) -> None:
@@ -347,7 +347,7 @@ class RequestGuard:
             await send(message)
 
         try:
-            self._door.refuse_strangers(scope, headers)
+            self._server.refuse_strangers(scope, headers)
         except Refused as refused:
             await _problem(request_id, refused.error, refused.status, refused.headers)(scope, receive, send_on)
         else:
@@ -355,7 +355,7 @@ class RequestGuard:
         finally:
             seconds = time.monotonic() - started
             route = scope["holdfast.route"]
-            self._door.count(route, status, seconds)
+            self._server.count(route, status, seconds)
             log.info("%s %s %s %d %.1f ms", request_id, scope["method"], route, status, seconds * 1000)
 
 

@@ -110,12 +110,12 @@ class _Connection(HttpToolsProtocol):
 
 
 class Listener(uvicorn.Server):
-    """Runs a door on one socket, and says so as soon as it listens."""
+    """Runs a server on one socket, and says so as soon as it listens."""
 
-    def __init__(self, door: HttpServer, listening: socket.socket, announce: Announce) -> None:
+    def __init__(self, http_server: HttpServer, listening: socket.socket, announce: Announce) -> None:
         config = uvicorn.Config(
-            door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-            http=partial(_Connection, strangers={}, most=door.settings.strangers),  # type: ignore[arg-type]  # is called
+            http_server.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
+            http=partial(_Connection, strangers={}, most=http_server.settings.strangers),  # type: ignore[arg-type]  # is called
             timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
         )  # fmt: skip
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The pages at the door: who sees them, what they refuse, what they tell a browser, and what they are drawn from."""
+"""The web inspector: who sees them, what they refuse, what they tell a browser, and what they are drawn from."""
 
 import json
 import os
