@@ -148,7 +148,7 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
         "documents", "dry_run",
     }  # fmt: skip
     assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == ([told[0]], 1, True, False)
-    assert "1 unit, 1 summary of them would be erased" in run("forget", told[0], "--dry-run")
+    assert "would be erased: 1 unit, 1 summary" in run("forget", told[0], "--dry-run")
     assert units(run) == before
 
 

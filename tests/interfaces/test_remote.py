@@ -251,7 +251,7 @@ def test_a_token_opens_what_it_is_for(memory, tmp_path):
     with served(memory, tokens) as address:
         with Memory.open(address, token=secret) as remote:
             assert remote.get("kettle", user="ana").id == "kettle"
-            with pytest.raises(AccessError, match="does not open user 'ben'"):
+            with pytest.raises(AccessError, match="is not valid for user 'ben'"):
                 remote.list(user="ben")
         for wrong in (None, "hf_wrong"):
             with client(address, token=wrong) as remote, pytest.raises(AccessError):

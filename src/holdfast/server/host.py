@@ -181,7 +181,7 @@ def ingest(
 def compact(
     memory: Memory, *, session: str, user: str | None = None, agent: str | None = None, tenant: str | None = None
 ) -> CompactResult:
-    """Let summaries stand for old turns of a session; its last turns stay, and nothing is lost."""
+    """Summarise old turns of a session; its last turns stay, and originals are kept."""
     [done] = memory.compact(**_owner(memory, user, agent, tenant, session))
     reason = "" if done.summaries else "; ".join(done.notes) or "no turns outside of the tail are worth a summary"
     return CompactResult(bool(done.summaries), done.turns, done.summaries, done.tokens_saved, reason)

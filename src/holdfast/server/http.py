@@ -412,12 +412,12 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
     for name, own in (("tenant", caller.tenant), ("user", caller.user)):
         if own is not None and name in verb.arguments and arguments.setdefault(name, own) != own:
             if arguments[name] is not None:
-                raise AccessError(f"this token does not open {name} {quote_value(arguments[name])}; leave {name} out")
+                raise AccessError(f"this token is not valid for {name} {quote_value(arguments[name])}; leave {name} out")
             arguments[name] = own
     if caller.tenant is not None and verb.everyones and (verb.everyones == "*" or arguments.get(verb.everyones)):
-        raise AccessError(f"{verb.name} looks at every tenant here, and no token does; run it beside the server")
+        raise AccessError(f"{verb.name} covers every tenant here, and no token does; run it next to the server")
     if caller.user is not None and arguments.get("scope") == "global":
-        raise AccessError("this token is one user's, and what is global is everyone's; leave scope out")
+        raise AccessError("this token is for one user, and global units are shared; leave scope out")
     missing = [one.name for one in verb.arguments.values() if one.needed and one.name not in arguments]
     if missing:
         raise InputError(f"{verb.name} needs {missing[0]}; add it")

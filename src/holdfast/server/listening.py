@@ -281,7 +281,7 @@ def open_port(host: str, port: int) -> socket.socket:
         ServerError: something else listens there.
     """
     if not 0 <= port <= _LAST_PORT:  # the system would take it modulo that
-        raise InputError(f"port {port} is none; choose one up to {_LAST_PORT}, or 0 for a free one")
+        raise InputError(f"invalid port {port}; choose one up to {_LAST_PORT}, or 0 for a free one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.
