@@ -285,7 +285,7 @@ def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
     assert "potion" in said
     assert "minilm" in said
     assert "holdfast reembed" in said
-    assert "answered by words alone" in run("search", "boat")
+    assert "embedder unavailable; lexical results only" in run("search", "boat")
     assert "potion" in run("stats")
     drawn = " ".join(run("reembed").split())
     assert "minilm" in drawn
@@ -357,7 +357,7 @@ def test_what_there_is_is_listed(here, tmp_path):
         (["search"], "Missing argument"),
         (["remember", "x", "--ttl", "2h"], "Invalid value for '--ttl'"),
         (["search", "x", "--nonsense"], "No such option: --nonsense"),
-        (["search", "x", "--settings", "a.toml"], "it stands before the command"),
+        (["search", "x", "--settings", "a.toml"], "it goes before the command"),
         (["serach", "x"], "Did you mean 'search'?"),
         (["update", "x"], "give one of --text, --topic, --metadata, --pin, --unpin, --ttl"),
     ],
@@ -469,4 +469,4 @@ def test_a_chat_is_brought_in_with_a_report(here, tmp_path):
     assert "is of no format that is known" in here("import", "cut.jsonl", code=2)
     lines = here("export", "all.jsonl", "--all") and (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
-    assert "the file is not whole: what could be read is kept" in here("import", "cut.jsonl", "--db", "c.db", code=2)
+    assert "the file is incomplete: what could be read is imported" in here("import", "cut.jsonl", "--db", "c.db", code=2)

@@ -236,7 +236,7 @@ BAD = {
     "expand what was erased": (["expand", "{erased}"], 3, "erased"),
     "supersede nothing": (["supersede", "unknown", "--by", "{turn}"], 3, "unknown"),
     "supersede by nothing": (["supersede", "{turn}", "--by", "unknown"], 3, "unknown"),
-    "supersede itself": (["supersede", "{turn}", "--by", "{turn}"], 3, "no other unit"),
+    "supersede itself": (["supersede", "{turn}", "--by", "{turn}"], 3, "cannot replace itself"),
     "reinstate nothing": (["reinstate", "unknown"], 3, "unknown"),
     "forget nothing": (["forget", "unknown", "--yes"], 3, "unknown"),
     "forget a document": (["forget", "--document", "none.md", "--yes"], 3, "no document"),

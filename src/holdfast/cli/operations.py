@@ -123,7 +123,7 @@ def _table(found: Sequence[NameCount]) -> RenderableType:
     # Names, counts and dates are whole; what was said first has the room that they leave.
     room = out.width - sum(max(map(cell_len, column)) + 2 for column in zip(*rows, strict=True))
     for one, (name, units, span) in zip(found, rows, strict=True):
-        marks = [word for word, holds in (("core", one.core), ("everyone's", one.everyones)) if holds]
+        marks = [word for word, holds in (("core", one.core), ("shared", one.everyones)) if holds]
         told = Text(draw.one_line(one.title) or ", ".join(marks))
         told.truncate(max(room, _LEAST_ROOM), overflow="ellipsis")
         table.add_row(Text(name), units, span, told)
@@ -415,7 +415,7 @@ def _list_tokens(call: CommandContext) -> CommandResult:
     """List the tokens of a store by name."""
     found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
     rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
-    return CommandResult(found, lambda: Text("\n".join(rows) or "there is none"))
+    return CommandResult(found, lambda: Text("\n".join(rows) or "no tokens"))
 
 
 def _revoke_token(call: CommandContext, name: str) -> CommandResult:
