@@ -127,7 +127,7 @@ class NotFoundError(HoldfastError, LookupError):
 
 
 class SettingsError(HoldfastError, ValueError):
-    """A setting is unknown, or its value lies outside its domain."""
+    """A setting is unknown, or its value is outside its domain."""
 
     exit_code = 4
 

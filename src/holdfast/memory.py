@@ -446,7 +446,7 @@ class Memory:
     ) -> Erasure:  # fmt: skip
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
-        Summaries are made again from what is left. `dry_run` changes nothing; `progress` hears which step begins.
+        Summaries are made again from what is left. `dry_run` changes nothing; `progress` is called with each step.
 
         Raises:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
@@ -480,7 +480,7 @@ class Memory:
         """Export a user, a session or (`all`) a tenant to a new file, or to one open for bytes.
 
         `jsonl` is complete: `import_` makes the same memory of it, bit for bit; without `vectors` by embedding again.
-        `markdown` is for reading. What is everyone's is in an export of all.
+        `markdown` is for reading. Shared units are in an export of all.
 
         Raises:
             InputError: nobody is named, or the file exists.

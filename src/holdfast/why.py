@@ -172,6 +172,11 @@ def _why_lowered(result: SearchResult, drop: DroppedCandidate) -> str:
     return ""
 
 
+def unranked(standing: StrategyRank) -> str:
+    """Return why a strategy has no rank for a unit."""
+    return f"not among its best {standing.found:,}" if standing.score else "no match"
+
+
 PLAIN_NAMES = {
     "lexical": "words",
     "dense": "meaning",

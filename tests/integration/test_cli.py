@@ -469,4 +469,4 @@ def test_a_chat_is_brought_in_with_a_report(here, tmp_path):
     assert "is of no format that is known" in here("import", "cut.jsonl", code=2)
     lines = here("export", "all.jsonl", "--all") and (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
-    assert "the file is incomplete: what could be read is imported" in here("import", "cut.jsonl", "--db", "c.db", code=2)
+    assert "incomplete file: what could be read is imported" in here("import", "cut.jsonl", "--db", "c.db", code=2)

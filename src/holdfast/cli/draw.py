@@ -54,6 +54,7 @@ from holdfast.why import (
     terms_of,
     typed_forms,
     typed_words,
+    unranked,
 )
 
 _BAR_WIDTH = 40
@@ -64,7 +65,7 @@ _STEP, _DEEPEST = 2, 24
 # What is smaller would be shown as .00.
 _SMALLEST_PART = 0.005
 # What people read instead of the names that programs get.
-_SECTIONS = {"hard": "rules", "soft": "guidance", "tail": "last turns", "standing": "requests", "projection": "recalled"}
+_LABELS = {"hard": "rules", "soft": "guidance", "tail": "turns", "standing": "requests", "projection": "recalled"}
 _PART_STYLES = ("green", "blue", "magenta", "cyan", "yellow")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 # The factors of a score in a context (C11), by the names of its tree.
@@ -195,7 +196,7 @@ def bar(score: Contribution) -> Text:
 def budget_bar(context: Context) -> Text:
     """Draw how the sections share the budget: a full bar is the whole of it; empty ones are passed over."""
     filled = [one for one in context.sections if one.tokens] or context.sections[-1:]
-    shares = ((f"{_SECTIONS.get(one.name, one.name)} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in filled)
+    shares = ((f"{_LABELS[one.name]} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in filled)
     return _bar(shares) + Text(f"  of {context.budget} tokens", "dim")
 
 
@@ -230,17 +231,13 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
     if verdict.distance_to_cut is not None and verdict.score is not None:
         lines.append(Text(f"score {verdict.score:.4f}, {verdict.distance_to_cut:.4f} below the threshold"))
     for standing in verdict.standings:
-        rank = f"rank {standing.rank} of {standing.found}" if standing.rank else _unranked(standing)
+        rank = f"rank {standing.rank} of {standing.found}" if standing.rank else unranked(standing)
         name = PLAIN_NAMES.get(standing.strategy_id, standing.strategy_id)
         lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
         lines.append(made_of(verdict.contributions, unit, typed))
         lines += [score_tree(verdict.contributions)] if tree else []
     return Group(*lines)
-
-
-def _unranked(standing: StrategyRank) -> str:
-    return f"not among its best {standing.found:,}" if standing.score else "no match"
 
 
 def _words(standing: StrategyRank, typed: Mapping[str, str]) -> str:

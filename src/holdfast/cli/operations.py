@@ -208,7 +208,7 @@ def _report(done: ImportReport) -> RenderableType:
         lines.append(draw.indent(Text(f"{', '.join(one.where)}{more}", "dim")))
     lines += draw.warnings(done.warnings)
     if not done.complete:
-        lines.append(Text("the file is incomplete: what could be read is imported", "bold red"))
+        lines.append(Text("incomplete file: what could be read is imported", "bold red"))
     return Group(*lines)
 
 

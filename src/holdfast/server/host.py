@@ -88,7 +88,7 @@ class DeclareResult:
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """Whether summaries now stand for old turns of a session: for how many turns, and how much less they cost."""
+    """Whether summaries now replace old turns of a session: of how many turns, and how much less they cost."""
 
     compacted: bool
     turns: int = 0

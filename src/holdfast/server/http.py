@@ -412,7 +412,7 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
     for name, own in (("tenant", caller.tenant), ("user", caller.user)):
         if own is not None and name in verb.arguments and arguments.setdefault(name, own) != own:
             if arguments[name] is not None:
-                raise AccessError(f"this token is not valid for {name} {quote_value(arguments[name])}; leave {name} out")
+                raise AccessError(f"token not valid for {name} {quote_value(arguments[name])}; leave {name} out")
             arguments[name] = own
     if caller.tenant is not None and verb.everyones and (verb.everyones == "*" or arguments.get(verb.everyones)):
         raise AccessError(f"{verb.name} covers every tenant here, and no token does; run it next to the server")

@@ -27,7 +27,7 @@ from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
 from holdfast.types import Contribution, Hit, NameCount
 from holdfast.values import dataclass
-from holdfast.why import NAMING_OTHERS, PLAIN_NAMES
+from holdfast.why import NAMING_OTHERS, PLAIN_NAMES, unranked
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
 _MOST_TOKENS = 20_000
@@ -231,7 +231,7 @@ class Tools:
         lines = [f"{'returned' if why.returned else 'not returned'}{place}: {why.verdict}"]
         lines += [f"{name}: {value:.4g}" for name, value in missing.items() if value is not None]
         for one in why.standings:
-            rank = f"rank {one.rank} of {one.found}, score {one.score:.4g}" if one.rank else f"not among its best {one.found}"
+            rank = f"rank {one.rank} of {one.found}, score {one.score:.4g}" if one.rank else unranked(one)
             words = [f"; {what} {', '.join(w)}" for what, w in (("has", one.matched), ("lacks", one.missing)) if w]
             lines.append(f"{PLAIN_NAMES.get(one.strategy_id, one.strategy_id)}: {rank}{''.join(words)}")
         items = [f"{page.cut(line)}\n" for line in lines]

@@ -145,7 +145,7 @@ class ProfileSettings:
     rank_by: str = setting("score", "relevance alone, or the C9 score", choices=("fused", "score"), internal=True)
     escalation: tuple[str, ...] = setting((), "strategies that run when the first one finds too little")
     escalate_below: int = setting(4, "with fewer candidates the first one has found too little", ge=0)
-    mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty: fixed weights and a bonus for agreement")
+    mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty: fixed weights and bonus")
     normalise: str = setting("own", "`best` divides scores by the best", choices=("own", "best"), internal=True)
 
 
@@ -316,7 +316,7 @@ class AssemblySettings:
         "skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it",
         choices=("prefix", "skip", "excerpt"),
     )  # fmt: skip
-    first_hit: bool = setting(default=True, doc="`search`'s first hit is there whole, before older turns and guidance")
+    first_hit: bool = setting(default=True, doc="`search`'s first hit is whole, before older turns and guidance")
     # Chosen on chats with long answers: from 150 to 400 little changes, without it an answer costs ten short turns.
     item_tokens: int = setting(
         250, "`skip`, `excerpt`: an item that costs more comes after others, but for the first; 0: none does", ge=0

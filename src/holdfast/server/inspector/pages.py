@@ -97,7 +97,7 @@ class PageRequest:
         asked_tenant, asked_user = given.get("tenant") or None, given.get("user") or None
         for name, own, asked in (("tenant", caller.tenant, asked_tenant), ("user", caller.user, asked_user)):
             if own is not None and asked not in (None, own):
-                raise AccessError(f"this token is not valid for {name} {quote_value(asked)}; leave {name} out")
+                raise AccessError(f"token not valid for {name} {quote_value(asked)}; leave {name} out")
         tenant = caller.tenant or asked_tenant
         return cls(caller, request.url.path, given, caller.user or asked_user or user, tenant, proof)
 

@@ -45,6 +45,7 @@ from holdfast.why import (
     terms_of,
     typed_forms,
     typed_words,
+    unranked,
 )
 
 # What a cut left out is told by its nearest few; `why` answers for any other.
@@ -424,7 +425,7 @@ def view_why(why: Why, question: str) -> WhyView:
     for one in why.standings:
         matched = typed_forms(one.matched, typed)
         missing = tuple(word for word in typed_forms(one.missing, typed) if word not in matched)
-        rank = f"rank {one.rank:,} of {one.found:,}" if one.rank else "no match" if not one.score else f"not among its best {one.found:,}"
+        rank = f"rank {one.rank:,} of {one.found:,}" if one.rank else unranked(one)
         standings.append((PLAIN_NAMES.get(one.strategy_id, one.strategy_id), rank, matched, missing))
     score = view_score(why.contributions, why.unit, typed) if why.contributions is not None else None
     return WhyView(why, score, tuple(standings))
