@@ -1,4 +1,4 @@
-# Serves one memory over HTTP. docs/doors/container.md says how to build it, give it tokens and keep its data.
+# Serves one memory over HTTP. docs/interfaces/container.md says how to build it, give it tokens and keep its data.
 FROM python:3.11-slim
 
 RUN useradd --system --create-home --uid 10001 holdfast \

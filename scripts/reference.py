@@ -116,8 +116,8 @@ def _meaning(told: str | Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(names)}: {one}" for one, names in verbs.items())
 
 
-def doors() -> Iterator[str]:
-    """Each verb at every door, and why some are at none but Python's and the command line's."""
+def interfaces() -> Iterator[str]:
+    """Each method by interface, and why some have none but Python and the command line."""
     rows: Table = [("verb", "Python", "command", "route", "tool")]
     for verb in VERBS.values():
         tool = f"`{verb.tool}`" if verb.tool else ""
@@ -125,7 +125,7 @@ def doors() -> Iterator[str]:
         rows.append((verb.name, python, command, f"`{verb.method} {verb.path}`", tool))
     yield from _table(rows)
     yield ""
-    yield "At no network door:"
+    yield "Python and command line only:"
     yield ""
     yield from (f"- `{name}` {why}" for name, why in LOCAL.items())
 
@@ -252,7 +252,7 @@ def _table(rows: Table) -> Iterator[str]:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "arguments": arguments,
-    "doors": doors,
+    "interfaces": interfaces,
     "host": host,
     "settings": settings,
     "errors": error_tree,

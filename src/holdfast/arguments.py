@@ -376,8 +376,7 @@ def check_limit(limit: int | None) -> int | None:
     """Return how many are wanted; None for the default."""
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST_ASKED):
         raise InputError(
-            f"limit = {quote_value(limit)} is not a whole number from 1 to {_MOST_ASKED:,}; leave it out for the "
-            "default"
+            f"limit = {quote_value(limit)} must be a whole number of at least 1; leave it out for the default"
         )
     return limit
 

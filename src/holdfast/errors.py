@@ -1,4 +1,4 @@
-"""The error tree: one root, the same at every door.
+"""The error tree: one root, the same in every interface.
 
 ::
 
@@ -127,7 +127,7 @@ class NotFoundError(HoldfastError, LookupError):
 
 
 class SettingsError(HoldfastError, ValueError):
-    """A setting is unknown, or its value lies outside its domain."""
+    """A setting is unknown, or its value is outside its domain."""
 
     exit_code = 4
 

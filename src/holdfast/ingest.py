@@ -83,7 +83,7 @@ def supersede_changed(units: Sequence[Unit], store: Store, settings: Settings) -
                 store.apply([Supersession(one.owner, one.old.id, one.new.id, one.new.recorded_time, one.why)])
                 replaced[one.new.id] = (*replaced.get(one.new.id, ()), one.old.id)
     except StoreError as error:
-        log.warning("%d units are kept; what they replace may still count, so look: %s", len(units), error)
+        log.warning("%d units are stored; what they replace may still count, check: %s", len(units), error)
     return replaced
 
 

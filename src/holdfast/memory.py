@@ -175,7 +175,7 @@ class Memory:
         self, source: knowledge.Sources, *, user: str, tenant: str | None = None, name: str | None = None,
         scope: str = "user", core: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> list[WriteResult]:  # fmt: skip
-        """Take in a document: files by `Path`, a text or bytes under a `name`; again, when it has changed.
+        """Ingest a document: files by `Path`, a text or bytes under a `name`; re-run to pick up changes.
 
         Markdown, plain text, HTML, PDF (an extra), JSON Lines, and units in JSON or YAML, by the name's suffix; any
         other name is plain text. A core document is Markdown: its list items and front matter come along in
@@ -193,7 +193,7 @@ class Memory:
         include: Sequence[str] = INCLUDED, exclude: Sequence[str] = EXCLUDED,
         progress: Progress = lambda _done, _of: None,
     ) -> FolderReport:  # fmt: skip
-        """Take in the documents of a folder: what is new or changed; what is gone ends. Patterns are as in a shell.
+        """Ingest a folder: add new and changed files, expire deleted ones. Patterns are as in a shell.
 
         A file that cannot be read is reported, and the others go on; what is skipped is reported too. Links that lead
         out of the folder are not followed.
@@ -206,7 +206,7 @@ class Memory:
 
     @expand_keywords
     def widen(self, id: str, **owner: Unpack[OwnerOptions]) -> Surroundings:
-        """Return the section of its document that a unit stands in.
+        """Return the section of the document that a unit is in.
 
         Raises:
             NotFoundError: the owner has no such unit, or it is of no document.
@@ -215,7 +215,7 @@ class Memory:
         return knowledge.load_surroundings(self._desk(), view, self._unit(view, id))
 
     def reembed(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Give every unit a vector of the embedder in force, in its space; return how many still wait.
+        """Embed every unit with the embedder in force; return how many are still pending.
 
         The other strategies keep serving meanwhile. Interrupted, it goes on where it stopped when called again.
 
@@ -252,12 +252,11 @@ class Memory:
         strict: bool = False, track_access: bool = True, counter: TokenCounter | None = None,
         read: arguments.Read = None, **view: Unpack[ViewOptions],
     ) -> Context:  # fmt: skip
-        """Return a context for a prompt: rules, the session's last turns, and what the question brings up.
+        """Return a context for a prompt: rules, the session's last turns, and what the question recalls.
 
         Its text never counts more than `budget` tokens; without one, a share of `window`, else `assembly.budget`.
         `query` is a question, or the messages that the host shows already: the last user message is the question,
-        and none of them is repeated. `strict` refuses a context that lacks one of the last turns, or that is made by
-        words alone because the embedder fails; else `degraded` says so.
+        and none of them is repeated. `strict` refuses missing last turns and a failing embedder; else `degraded` says so.
 
         Raises:
             BudgetError: the hard rules alone pass the budget.
@@ -328,7 +327,7 @@ class Memory:
         self, *, topic: str | None = None, limit: int | None = None,
         progress: Progress = lambda _done, _of: None, **owner: Unpack[OwnerOptions],
     ) -> About:  # fmt: skip
-        """Return what is known of a user: turns that answer fifty questions, with dates and what they replaced.
+        """Return what is known about a user: turns that answer fifty questions, with dates and what they replaced.
 
         A line is shown when it is likely right. The first call searches fifty times, which takes seconds; the next
         ones take none until something changes. `topic` asks the questions of one; with `limit`, the surest lines.
@@ -379,7 +378,7 @@ class Memory:
     def compact(
         self, *, progress: Progress = lambda _done, _of: None, **owner: Unpack[SessionOptions]
     ) -> Compactions:
-        """Let summaries stand for old turns of one session, or of all; `expand` gives the turns back.
+        """Summarise old turns of one session, or of all; originals are kept, and `expand` gives them back.
 
         The turns that a context would show as its tail are left alone. What is covered already is not done again.
 
@@ -391,7 +390,7 @@ class Memory:
 
     @expand_keywords
     def expand(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
-        """Return the raw turns that a summary stands for, in their order.
+        """Return the turns that a summary covers, in their order.
 
         Raises:
             NotFoundError: the owner has no such summary.
@@ -401,7 +400,7 @@ class Memory:
 
     @expand_keywords
     def supersede(self, id: str, *, by: str, **owner: Unpack[OwnerOptions]) -> Unit:
-        """Let the unit `by` take the place of `id`, which stays in history; return the one that no longer counts.
+        """Replace the unit `id` with `by`; the old one stays in history. Return the one that no longer counts.
 
         Raises:
             NotFoundError: the owner does not have one of them.
@@ -413,7 +412,7 @@ class Memory:
 
     @expand_keywords
     def reinstate(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:
-        """Let a superseded unit count again, for good where that was decided automatically.
+        """Restore a superseded unit, for good where that was decided automatically.
 
         Raises:
             NotFoundError: the owner has no such unit.
@@ -424,14 +423,14 @@ class Memory:
 
     @expand_keywords
     def decisions(self, id: str, **owner: Unpack[OwnerOptions]) -> tuple[Decision, ...]:
-        """Return what was decided about a unit automatically, why, and whether it was overruled."""
+        """Return the automatic decisions about a unit, why, and which were overruled."""
         return changed.list_decisions(self._store, view := self._view(**owner), self._unit(view, id), self._settings)
 
     @expand_keywords
     def overrule(
         self, id: str, *, decision: DecisionKind, undo: bool = False, **owner: Unpack[OwnerOptions]
     ) -> tuple[Decision, ...]:  # fmt: skip
-        """Say that an automatic decision about a unit does not hold, now or later; `undo` takes that back."""
+        """Overrule an automatic decision about a unit, now and later; `undo` takes that back."""
         view, kind = self._view(**owner), choose("decision", decision, DECISIONS)
         unit, revise = self._unit(view, id), partial(self._revise, view, id)
         changed.overrule(self._store, view, unit, self._settings, kind, revise, undo=check_flag("undo", undo))
@@ -445,7 +444,7 @@ class Memory:
     ) -> Erasure:  # fmt: skip
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
-        Summaries are made again from what is left. `dry_run` changes nothing; `progress` hears which step begins.
+        Summaries are made again from what is left. `dry_run` changes nothing; `progress` is called with each step.
 
         Raises:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
@@ -476,10 +475,10 @@ class Memory:
         self, target: str | Path | BinaryIO, *, user: str | None = None, session: str | None = None,
         tenant: str | None = None, all: bool = False, format: str = "jsonl", vectors: bool = False,
     ) -> ExportReport:  # fmt: skip
-        """Write all of a user, of a session or (`all`) of a tenant to a new file, or one that is open for bytes.
+        """Export a user, a session or (`all`) a tenant to a new file, or to one open for bytes.
 
         `jsonl` is complete: `import_` makes the same memory of it, bit for bit; without `vectors` by embedding again.
-        `markdown` is for reading. What is everyone's is in an export of all.
+        `markdown` is for reading. Shared units are in an export of all.
 
         Raises:
             InputError: nobody is named, or the file exists.
@@ -495,7 +494,7 @@ class Memory:
         tenant: str | None = None, zone: str | None = None, name: str | None = None, format: str | None = None,
         dry_run: bool = False, progress: Progress = lambda _done, _of: None,
     ) -> ImportReport:  # fmt: skip
-        """Bring in an export, ours or another program's, by its path or as bytes; what is known is not kept twice.
+        """Import a Holdfast or third-party export, by path or as bytes; existing entries are not added again.
 
         The format is found out unless it is named. Without a `user`, names in the file count, else `store.user`.
         `session` names that of a file which has none of its own, `zone` the clock of times without one.
@@ -540,7 +539,7 @@ class Memory:
         return authored.IngestContext(self._store, self._settings, self._analyse, self._vectors.indexing(), *own)
 
     def _compactor(self) -> compaction.Compactor:
-        embedder = self._vectors.required("compaction compares turns by their vectors")
+        embedder = self._vectors.required("compaction needs an embedder")
         summariser = open_summariser(self._settings.summariser) if self._summariser is None else self._summariser
         own = self._counter, summariser, self._now()
         return compaction.Compactor(self._store, self._settings.compaction, self._analyse, embedder, *own)

@@ -1,4 +1,4 @@
-"""The one table of what a door offers: each verb of `Memory` with its command, its route and its tool.
+"""The one table of what an interface offers: each verb of `Memory` with its command, its route and its tool.
 
 Routes, the OpenAPI document, the methods of a remote client and the table of the reference are made of it.
 """
@@ -176,15 +176,15 @@ COMPACT_SESSION = replace(
     VERBS["compact"], name="compact_session", path="/v1/sessions/{session}/compact", function=Memory.compact
 )
 
-# No path crosses a door: what a server could be asked to read or write is not for its callers to name.
+# File paths are never sent: what a server could be asked to read or write is not for its callers to name.
 LOCAL = {
-    "open": "names the place of the store; a client opens the address of a server instead",
+    "open": "takes the path of the store; a client opens the address of a server instead",
     "close": "ends the server's own memory; a client closes its connections",
-    "settings": "are the server's; they say where things lie",
+    "settings": "are the server's; they say where files are stored",
     "store": "is the server's own",
     "load": "loads the server's embedder when it starts; `/ready` says whether it could",
     "ingest_folder": "reads a folder by its path; a client sends its documents one by one",
-    "backup": "writes a file by its path; run it beside the server, on the store in use",
+    "backup": "writes a file by its path; run it next to the server, on the store in use",
 }
 
 

@@ -31,7 +31,7 @@ from holdfast.types import (
 )
 from holdfast.types.contexts import MEMORY_FITS, Context
 
-# Whether an answer may name other users of the tenant. A door that is held to one user says no for its calls.
+# Whether an answer may name other users of the tenant. An interface that is held to one user says no for its calls.
 NAMING_OTHERS: ContextVar[bool] = ContextVar("naming_others", default=True)
 _MOST_NAMED = 5
 
@@ -116,12 +116,12 @@ def _why_left_out(context: Context, unit: Unit, request: ContextRequest) -> tupl
 # How far down a rank is counted: beyond it "not among the best 10,000" says enough.
 _NO_LIMIT = 10_000
 _CUTS = {
-    "min_score": "dropped: its fused score is below the profile's min_score",
-    "gap": "dropped: its fused score is too far below the best hit's (the gap rule)",
+    "min_score": "dropped: its combined score is below `min_score`",
+    "gap": "dropped: its combined score is too far below the best hit's (the gap rule)",
     "max": "dropped: the list was full, and it ranked lower",
     "turns": "left out: it is a summary, and one of its own turns answers better",
-    "session": "left out: a better hit of its session stands for it, as `group` asks",
-    "summary": "left out: the summary that stands for it answers better",
+    "session": "left out: `group` shows a better hit of its session",
+    "summary": "left out: the summary that covers it answers better",
 }
 
 
@@ -172,10 +172,15 @@ def _why_lowered(result: SearchResult, drop: DroppedCandidate) -> str:
     return ""
 
 
+def unranked(standing: StrategyRank) -> str:
+    """Return why a strategy has no rank for a unit."""
+    return f"not among its best {standing.found:,}" if standing.score else "no match"
+
+
 PLAIN_NAMES = {
     "lexical": "words",
     "dense": "meaning",
-    "hdc-vsa": "wording",
+    "hdc-vsa": "phrase match",
     "thinkingdb-symbolic": "facts",
     "agreement": "found in several ways",
     "identifiers": "exact names",

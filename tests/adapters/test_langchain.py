@@ -8,9 +8,9 @@ from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, Remove
 from langchain_core.runnables import RunnableLambda
 
 from builders import opened
-from doors.served import served
 from holdfast import InputError, Memory
 from holdfast.integrations.langchain import HoldfastChatMessageHistory, HoldfastRetriever
+from interfaces.served import served
 
 MESSAGES = [
     SystemMessage("Be brief."),

@@ -8,10 +8,10 @@ from langgraph.store.memory import InMemoryStore
 
 from adapters.stores import USERS, StoreSuite, keys
 from builders import NOW, opened
-from doors.served import served
 from holdfast import FilterError, InputError, Memory
 from holdfast.integrations.langgraph import HoldfastStore
 from holdfast.testing.contracts import HashEmbedder
+from interfaces.served import served
 
 
 class TestInMemoryStore(StoreSuite):

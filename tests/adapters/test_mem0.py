@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from builders import NOW, opened
-from doors.served import served
 from holdfast import FilterError, InputError
 from holdfast import Memory as Holdfast
 from holdfast.integrations.mem0 import AsyncMemory, Memory
+from interfaces.served import served
 
 CHAT = [
     {"role": "system", "content": "You are a helpful assistant."},

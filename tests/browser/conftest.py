@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 from shown import remembered
 
-from doors.served import served
+from interfaces.served import served
 
 # Read before the tests hide the environment.
 REQUIRED = bool(os.environ.get("HOLDFAST_REQUIRE_BROWSER"))

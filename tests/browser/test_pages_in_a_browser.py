@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import expect
 from shown import HOSTILE, HOSTILE_USER, SESSION, TAGS, TURNED, fill_hostile, remembered
 
-from doors.served import served
 from holdfast import Settings
 from holdfast.server.access import Tokens, token_file
+from interfaces.served import served
 
 pytestmark = pytest.mark.slow
 

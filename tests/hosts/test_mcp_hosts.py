@@ -14,7 +14,7 @@ from fake_model import FakeModel
 from holdfast.server.mcp import TOOLS
 
 HERE = Path(__file__).parent
-TRANSCRIPTS = HERE.parents[1] / "docs" / "doors" / "transcripts"
+TRANSCRIPTS = HERE.parents[1] / "docs" / "interfaces" / "transcripts"
 HOSTS = Path(os.environ["HOLDFAST_HOSTS"])
 NODE = HOSTS / "node" / "node_modules"
 TOLD = {"content": "My boat is called Petrel.", "author": "user", "at": "2026-01-05T10:00:00Z"}

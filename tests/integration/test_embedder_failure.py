@@ -66,7 +66,7 @@ def test_search_answers_by_words_says_so_and_recovers(memory, embedder, failure)
     found = memory.search("the copper kettle", user="ana", explain=True)
     assert found[0].unit.id == "kettle"
     assert {hit.cosine for hit in found} == {None}
-    assert found.degraded.startswith("answered by words alone: ")
+    assert found.degraded.startswith("embedder unavailable; lexical results only: ")
     assert found.warnings == (found.degraded,) == (found.trace.degraded,)
     with pytest.raises(EmbedderError) as refused:
         memory.search("the copper kettle", user="ana", strict=True)
@@ -96,7 +96,7 @@ def test_a_context_is_made_by_words_says_so_and_recovers(memory, embedder, quest
     embedder.fails = EmbedderError(AWAY)
     context = memory.assemble(question, user="ana", budget=400, track_access=False)
     assert context.items
-    assert context.degraded == f"answered by words alone: {AWAY}" == context.trace.degraded
+    assert context.degraded == f"embedder unavailable; lexical results only: {AWAY}" == context.trace.degraded
     assert context.degraded in context.warnings
     assert context.explain().count(AWAY) == 1
     assert context.to_json()["degraded"] == context.degraded
@@ -120,7 +120,7 @@ def test_a_context_names_both_what_it_goes_without(memory, embedder):
 def test_why_answers_by_words_and_says_so(memory, embedder, budget):
     embedder.fails = EmbedderError(AWAY)
     told = memory.why("the copper kettle", "kettle", user="ana", budget=budget)
-    assert (told.returned, told.degraded) == (True, f"answered by words alone: {AWAY}")
+    assert (told.returned, told.degraded) == (True, f"embedder unavailable; lexical results only: {AWAY}")
     assert "dense" not in {one.strategy_id for one in told.standings}
     embedder.fails = None
     assert memory.why("the copper kettle", "kettle", user="ana", budget=budget).degraded == ""

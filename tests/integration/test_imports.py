@@ -377,7 +377,7 @@ def test_a_missing_file_an_unknown_format_and_a_wrong_one_are_refused(memory, tm
         (EXPORTS / "plain.txt", {"format": "signal"}, "there is no format 'signal'; choose one of holdfast"),
         (EXPORTS / "plain.txt", {"format": "chatgpt"}, "is no file of chatgpt"),
         (EXPORTS / "plain.txt", {"format": "slack"}, "a folder or a zip archive"),
-        (tmp_path, {}, "holds no export that is known"),
+        (tmp_path, {}, "holds no known export"),
     ):
         with pytest.raises(InputError, match=told):
             memory.import_(source, user="me", **options)

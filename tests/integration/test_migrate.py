@@ -137,7 +137,7 @@ def test_the_command_copies_says_what_it_did_and_ends_with_an_error_when_they_di
     code, said = run(*places, "--json")
     assert (code, json.loads(said.out)["added"], json.loads(said.out)["whole"]) == (0, 44, True)
     code, said = run(*places)
-    assert (code, "44 known already" in said.out, "unit by unit" in said.out) == (0, True, True)
+    assert (code, "44 already stored" in said.out, "unit by unit" in said.out) == (0, True, True)
     Asker(opened(database)).revise("u010", text="changed there", recorded_time=LATER)
     ana.revise("u010", text="changed here", recorded_time=NOON)
     code, said = run(*places)

@@ -441,7 +441,7 @@ def test_words_are_kept_when_their_vectors_cannot_be(tmp_path, caplog, code):
         seconds[0] += 1.0  # what failed just now is not tried again before
         memory.remember("another one", user="ana")
         assert waiting(memory, HashEmbedder(64).space) == 0
-    assert "are kept and wait" in caplog.text
+    assert "vectors or the gate are pending" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_what_is_written_is_acknowledged_when_the_index_cannot_follow(tmp_path, 
         fail(memory, "SELECT seq, tenant")
         memory.remember("the kettle is blue", user="ana")
         mend(memory)
-        assert "what was written is kept" in caplog.text
+        assert "what was written is stored" in caplog.text
         assert [hit.unit.text for hit in memory.search("kettle", user="ana", limit=1)] == ["the kettle is blue"]
 
 

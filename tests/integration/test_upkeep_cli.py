@@ -148,7 +148,7 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
         "documents", "dry_run",
     }  # fmt: skip
     assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == ([told[0]], 1, True, False)
-    assert "1 unit, 1 summary of them would be erased" in run("forget", told[0], "--dry-run")
+    assert "would be erased: 1 unit, 1 summary" in run("forget", told[0], "--dry-run")
     assert units(run) == before
 
 
@@ -236,7 +236,7 @@ BAD = {
     "expand what was erased": (["expand", "{erased}"], 3, "erased"),
     "supersede nothing": (["supersede", "unknown", "--by", "{turn}"], 3, "unknown"),
     "supersede by nothing": (["supersede", "{turn}", "--by", "unknown"], 3, "unknown"),
-    "supersede itself": (["supersede", "{turn}", "--by", "{turn}"], 3, "no other unit"),
+    "supersede itself": (["supersede", "{turn}", "--by", "{turn}"], 3, "cannot replace itself"),
     "reinstate nothing": (["reinstate", "unknown"], 3, "unknown"),
     "forget nothing": (["forget", "unknown", "--yes"], 3, "unknown"),
     "forget a document": (["forget", "--document", "none.md", "--yes"], 3, "no document"),

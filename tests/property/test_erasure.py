@@ -414,7 +414,7 @@ def test_another_store_in_the_place_of_a_backup_is_left_alone(tmp_path):
         assert talk(stranger, 3) == keys
     before = (tmp_path / "copy.db").read_bytes()
     erasure = memory.forget(user="ana", ids=keys[0])
-    assert [one for one in erasure.outside if "copy.db (another store lies there now" in one]
+    assert [one for one in erasure.outside if "copy.db (another store is there now" in one]
     assert (tmp_path / "copy.db").read_bytes() == before
     memory.close()
 

@@ -96,7 +96,7 @@ BAD = [
     ({"topic": 7, "claim": "a"}, "topic", "is not text"),
     ({"subject": "a", "claim": "a"}, "relation", "missing beside subject; a fact has all three"),
     ({"subject": "a", "object": "b", "claim": "a"}, "relation", "missing beside subject and object"),
-    ({"confidence": 0.5, "claim": "a"}, "confidence", "stands without subject, relation and object"),
+    ({"confidence": 0.5, "claim": "a"}, "confidence", "needs subject, relation and object"),
     ({"subject": "a", "relation": "uses", "object": "b", "confidence": 1.5, "claim": "a"}, "confidence", "outside"),
     (
         {"subject": "a", "relation": "uses", "object": "b", "confidence": "high", "claim": "a"},

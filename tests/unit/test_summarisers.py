@@ -249,7 +249,7 @@ def test_long_input_is_cut():
 
 
 def test_a_limit_without_room_for_words_is_refused():
-    refused(TINY, r"summariser\.max_input_tokens = 1 leaves no room beside the 1 marks", max_input_tokens=1)
+    refused(TINY, r"summariser\.max_input_tokens = 1 leaves no room next to the 1 marks", max_input_tokens=1)
 
 
 BOTH: dict[str, object] = {}

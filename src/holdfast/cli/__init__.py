@@ -1,1 +1,1 @@
-"""Every door translates and calls the engine; none holds logic."""
+"""Every interface translates and calls the engine; none holds logic."""

@@ -105,7 +105,7 @@ def _remember(console: Console, memory: Memory) -> None:
         f"{stats.units} turns of {stats.sessions} sessions, {stats.earliest:%d %B} to {stats.latest:%d %B %Y}."
     )
     added = sum(item.status == "added" for item in again)
-    console.print(f"Sent a second time: {added} added, {len(again) - added} recognised. Nothing is kept twice.")
+    console.print(f"Sent a second time: {added} added, {len(again) - added} recognised. Nothing is stored twice.")
 
 
 def _search(console: Console, memory: Memory) -> None:
@@ -186,13 +186,13 @@ def _unit_ids(memory: Memory) -> frozenset[str]:
 
 
 def _compact(console: Console, memory: Memory) -> None:
-    draw.rule(console, "10 · Compact a session: a summary stands for its old turns, and gives them back")
+    draw.rule(console, "10 · Compact a session: a summary replaces its old turns, and `expand` gives them back")
     if memory.settings.embedding.embedder == "none":
         console.print("Left out: compaction compares turns by their vectors, and the settings name no embedder.")
         return
     [done] = memory.compact(user=sample.USER, session=_PRESENT)
     console.print(
-        f"Summaries {len(done.summaries)}, turns they stand for {done.turns}, saved {done.tokens_saved} tokens."
+        f"Summaries {len(done.summaries)}, turns they cover {done.turns}, saved {done.tokens_saved} tokens."
     )
     for summary in done.summaries:
         console.print(f"\n{memory.get(summary, user=sample.USER).text}", markup=False)

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: prove a live write, a read and a crash-safe reopen on this machine, and name what is wrong."""
+"""`holdfast doctor`: test a write, a read and a crash-safe reopen on this machine, and name what is wrong."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _models() -> str:
 
 def _embedder(settings: Settings) -> str:
     embedder = build_embedder(settings.embedding)
-    return "questions are answered by words alone" if embedder is None else f"makes vectors of {embedder.space}"
+    return "lexical results only" if embedder is None else f"makes vectors of {embedder.space}"
 
 
 def _questions(path: Path, settings: Settings) -> str:

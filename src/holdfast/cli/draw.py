@@ -54,6 +54,7 @@ from holdfast.why import (
     terms_of,
     typed_forms,
     typed_words,
+    unranked,
 )
 
 _BAR_WIDTH = 40
@@ -63,6 +64,8 @@ _BEGINNING, _LISTED = 240, 110
 _STEP, _DEEPEST = 2, 24
 # What is smaller would be shown as .00.
 _SMALLEST_PART = 0.005
+# What people read instead of the names that programs get.
+_LABELS = {"hard": "rules", "soft": "guidance", "tail": "turns", "standing": "requests", "projection": "recalled"}
 _PART_STYLES = ("green", "blue", "magenta", "cyan", "yellow")
 _STATUS_STYLES = {"added": "green", "updated": "yellow", "duplicate": "dim"}
 # The factors of a score in a context (C11), by the names of its tree.
@@ -114,7 +117,7 @@ def written(items: Sequence[WriteResult]) -> RenderableType:
     lines = []
     for item in items:
         status = f"{item.status}, durable" if item.promoted else item.status
-        status += ", waits for its vector" if item.waits else ""
+        status += ", vector pending" if item.waits else ""
         version = f"  version {item.version}" if item.version > 1 else ""
         lines.append(Text.assemble((status, _STATUS_STYLES[item.status]), f"  {item.id}", (version, "dim")))
         lines += [Text.assemble(("replaces", "yellow"), f"  {replaced}") for replaced in item.superseded]
@@ -193,7 +196,7 @@ def bar(score: Contribution) -> Text:
 def budget_bar(context: Context) -> Text:
     """Draw how the sections share the budget: a full bar is the whole of it; empty ones are passed over."""
     filled = [one for one in context.sections if one.tokens] or context.sections[-1:]
-    shares = ((f"{one.name} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in filled)
+    shares = ((f"{_LABELS[one.name]} {one.tokens}", _BAR_WIDTH * one.tokens / context.budget) for one in filled)
     return _bar(shares) + Text(f"  of {context.budget} tokens", "dim")
 
 
@@ -226,9 +229,9 @@ def why(verdict: Why, question: str = "", *, tree: bool = False, zone: tzinfo = 
     ]
     lines += warnings([verdict.degraded] if verdict.degraded else [])
     if verdict.distance_to_cut is not None and verdict.score is not None:
-        lines.append(Text(f"score {verdict.score:.4f}, short of the cut by {verdict.distance_to_cut:.4f}"))
+        lines.append(Text(f"score {verdict.score:.4f}, {verdict.distance_to_cut:.4f} below the threshold"))
     for standing in verdict.standings:
-        rank = f"rank {standing.rank} of {standing.found}" if standing.rank else f"not among its {standing.found}"
+        rank = f"rank {standing.rank} of {standing.found}" if standing.rank else unranked(standing)
         name = PLAIN_NAMES.get(standing.strategy_id, standing.strategy_id)
         lines.append(Text(f"{name}: {rank}, score {standing.score:.4f}{_words(standing, typed)}"))
     if verdict.contributions is not None:
@@ -292,22 +295,22 @@ def unit(found: Unit) -> RenderableType:
 
 
 def standing(unit: Unit, *, gate: bool = True) -> list[str]:
-    """Say what has become of a unit: the gate's decision, what superseded it, what stands for it."""
+    """Say what has become of a unit: the gate's decision, what superseded it, what covers it."""
     lines = []
     if gate and unit.gate is not None:
-        verdict = "durable" if unit.gate.promoted else "not promoted"
+        verdict = "durable" if unit.gate.promoted else "kept in its session"
         lines.append(f"{verdict}: {unit.gate.reason}{_signals(unit.gate)}")
     if unit.superseded_by is not None:
         why = f": {unit.superseded_why}" if unit.superseded_why else ""
         lines.append(f"superseded by {unit.superseded_by}{why}")
     if unit.covered_by is not None:
-        lines.append(f"summary {unit.covered_by} stands for it")
+        lines.append(f"summary {unit.covered_by} covers it")
     for fact, sentence in sentences_of(unit):
         where = f", in: {one_line(sentence)}" if sentence != unit.text else ""
         lines.append(f"states: {fact.subject} {fact.relation} {fact.object} ({fact.confidence:.2f}){where}")
     if unit.lineage is not None:
         turns = count(len(unit.lineage.sources), "turn")
-        lines.append(f"stands for {turns}, confidence {unit.lineage.confidence:.3f}")
+        lines.append(f"covers {turns}, confidence {unit.lineage.confidence:.3f}")
     return lines
 
 
@@ -359,7 +362,7 @@ def context(made: Context, *, explain: bool, tree: bool) -> RenderableType:
             way = "found" if one.via == "pass 2" else one.via.replace("hop from", "linked from")
             parts += [Text(f"{one.score:.4f}  {one.unit.id}  {way}"), *_scores(one, tree=tree)]
         parts += [
-            Text(f"left out by {left.cut}: {left.id}, needs {left.needed} tokens, {left.short} short", "dim")
+            Text(f"cut by {left.cut}: {left.id}, needs {left.needed} tokens, {left.short} short", "dim")
             for left in made.left_out
         ]
     return Group(*parts)
@@ -392,7 +395,7 @@ def folder(report: FolderReport) -> RenderableType:
     )
     units = "1 unit" if report.units == 1 else f"{report.units} units"
     parts: list[RenderableType] = [Text(f"{counts or 'no documents'}; {units}")]
-    parts += [Text(f"left out: {name}: {reason}", "yellow") for name, reason in report.failed]
+    parts += [Text(f"skipped: {name}: {reason}", "yellow") for name, reason in report.failed]
     return Group(*parts, *_skipped(report))
 
 
@@ -450,7 +453,7 @@ def erasure(done: Erasure) -> RenderableType:
     if done.dry_run and done.units:
         parts.append(units((*done.units, *done.summaries)))
     turns, summaries = count(len(done.units), "unit"), count(len(done.summaries), "summary")
-    parts.append(Text(f"{turns}, {summaries} of them {verb}"))
+    parts.append(Text(f"{verb}: {turns}, {summaries}"))
     parts += [Text(f"document {name} {verb}") for name in done.documents]
     if done.dry_run:
         return Group(*parts)

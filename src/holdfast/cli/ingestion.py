@@ -29,7 +29,7 @@ def ingest(
     *,
     tenant_user: Options,
 ) -> CommandResult:
-    """Index documents and folders; again, when they have changed."""
+    """Ingest files and folders; re-run to pick up changes."""
     memory, folders = call.memory, [path for path in paths if path.is_dir()]
     if not folders and (include or exclude):
         raise InputError("--include and --exclude choose files of a folder; this is one document")
@@ -58,7 +58,7 @@ def ingest(
 def _each(
     paths: list[Path], take_in: Callable[[Path, Progress], CommandResult], report: ProgressReport
 ) -> CommandResult:
-    """Take in one after the other; what cannot be read is reported, and the others go on."""
+    """Ingest one after the other; what cannot be read is reported, and the others go on."""
     rows: list[dict[str, object]] = []
     drawn: list[RenderableType] = []
     code = 0
@@ -97,7 +97,7 @@ def watch(
     *,
     tenant_user: Options,
 ) -> CommandResult:
-    """Take in a folder, then follow what changes in it until it is stopped."""
+    """Ingest a folder, then follow its changes until stopped."""
     if not every >= _LEAST_WATCH_PAUSE:
         raise InputError(f"--every {every} is too often; the least is {_LEAST_WATCH_PAUSE} seconds")
     memory, included, excluded = call.memory, tuple(include or INCLUDED), (*EXCLUDED, *(exclude or ()))

@@ -266,7 +266,7 @@ def stats(call: CommandContext, *, tenant_user: Options) -> CommandResult:
 
 @command(app)
 def reembed(call: CommandContext) -> CommandResult:
-    """Give every unit a vector of the embedder that the settings name; goes on where it stopped."""
+    """Embed every unit with the embedder of the settings; resumes where it stopped."""
     memory = call.memory
     whole, done = memory.stats(user=sample.USER, whole=True).store_units or 0, 0
 
@@ -296,7 +296,7 @@ def settings(as_json: bool = False) -> None:
 
 @plain(app)
 def doctor(db: str | None = None, as_json: bool = False) -> None:
-    """Prove a live write, read and crash-safe reopen; check a store."""
+    """Self-test this installation (write, read, crash-safe reopen); check a store."""
     from holdfast.cli import doctor as clinic  # noqa: PLC0415 - brings SQLite along
 
     found = Settings.load()
@@ -314,7 +314,7 @@ def doctor(db: str | None = None, as_json: bool = False) -> None:
 
 @plain(app)
 def demo(db: str | None = None) -> None:
-    """Show remembering, searching, explaining and "why not" on a sample history."""
+    """Show remember, search, explain and "why not" on a sample history."""
     from holdfast.cli import demo as demonstration  # noqa: PLC0415 - as `doctor`
 
     found = Settings.load()
@@ -376,7 +376,7 @@ def assemble(
     view: Options,
     clock_owner: Options,
 ) -> CommandResult:
-    """Pack rules, the last turns and what a question brings up into a prompt that keeps its budget."""
+    """Build a prompt within a token budget: rules, the last turns and what a question recalls."""
     memory, explain = call.memory, explain or tree
     context = memory.assemble(
         read_question(query, messages),
@@ -397,7 +397,7 @@ command(app, create=True)(ingestion.ingest)
 
 @command(app)
 def widen(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
-    """Show the section of its document that a unit stands in."""
+    """Show the section of the document that a unit is in."""
     found = call.memory.widen(unit_id, **owner)
     return CommandResult(output.widened_json(found), lambda: draw.section(found))
 
@@ -407,7 +407,7 @@ def widen(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResul
 
 @command(app)
 def compact(call: CommandContext, *, session_owner: Options) -> CommandResult:
-    """Let summaries stand for old turns of one session, or of all; nothing is lost."""
+    """Summarise old turns of one session, or of all; originals are kept."""
     memory = call.memory
     with ProgressReport(err, "compacting", quiet=call.as_json) as report:
         done = memory.compact(progress=report, **session_owner)
@@ -416,21 +416,21 @@ def compact(call: CommandContext, *, session_owner: Options) -> CommandResult:
 
 @command(app)
 def expand(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
-    """Show the raw turns that a summary stands for."""
+    """Show the turns that a summary covers."""
     found = call.memory.expand(unit_id, **owner)
     return CommandResult([output.unit_json(unit) for unit in found], lambda: draw.units(found))
 
 
 @command(app)
 def supersede(call: CommandContext, unit_id: str, by: str, *, owner: Options) -> CommandResult:
-    """Let another unit take the place of one; it stays in history."""
+    """Replace a unit with another; the old one stays in history."""
     unit = call.memory.supersede(unit_id, by=by, **owner)
     return CommandResult(output.unit_json(unit), lambda: draw.unit(unit))
 
 
 @command(app)
 def reinstate(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
-    """Let a superseded unit count again."""
+    """Restore a superseded unit."""
     unit = call.memory.reinstate(unit_id, **owner)
     return CommandResult(output.unit_json(unit), lambda: draw.unit(unit))
 
@@ -483,7 +483,7 @@ operations.register_postgres(app)
 operations.register_tokens(app)
 
 
-# ------------------------------------------------------------------------------------------------------ doors
+# ------------------------------------------------------------------------------------------------- interfaces
 
 
 @plain(app)

@@ -1,4 +1,4 @@
-"""Commands that list what there is, carry it in and out, show it in a browser, and run a store on PostgreSQL.
+"""Commands that list, export and import, show a memory in a browser, and maintain a store on PostgreSQL.
 
 `users`, `sessions`, `documents`, `agents`; `export`, `import`, `migrate`; `inspect`; `worker`, `postgres`;
 `about`; `decisions`, `overrule`.
@@ -58,7 +58,7 @@ def register(app: typer.Typer) -> None:
 def _about(
     call: CommandContext, topic: str | None = None, limit: int = 0, *, owner: Options
 ) -> CommandResult:  # fmt: skip
-    """Say what is known of a user: turns that answer fifty questions, with their dates and what they replaced."""
+    """Show what is known about a user: turns that answer fifty questions, with dates and what they replaced."""
     with ProgressReport(err, "asking", quiet=call.as_json) as report:
         found = call.memory.about(topic=topic, limit=limit or None, progress=report, **owner)
     value = {"asked": found.asked, "lines": [one.to_json() for one in found], "warnings": [*found.warnings]}
@@ -123,7 +123,7 @@ def _table(found: Sequence[NameCount]) -> RenderableType:
     # Names, counts and dates are whole; what was said first has the room that they leave.
     room = out.width - sum(max(map(cell_len, column)) + 2 for column in zip(*rows, strict=True))
     for one, (name, units, span) in zip(found, rows, strict=True):
-        marks = [word for word, holds in (("core", one.core), ("everyone's", one.everyones)) if holds]
+        marks = [word for word, holds in (("core", one.core), ("shared", one.everyones)) if holds]
         told = Text(draw.one_line(one.title) or ", ".join(marks))
         told.truncate(max(room, _LEAST_ROOM), overflow="ellipsis")
         table.add_row(Text(name), units, span, told)
@@ -144,7 +144,7 @@ def _export(
     call: CommandContext, file: Path, user: str | None = None, session: str | None = None, tenant: str | None = None,
     everything: bool = False, kind: str = "jsonl", vectors: bool = False,
 ) -> CommandResult:  # fmt: skip
-    """Write all of a user, a session or a tenant to a new file: to carry it elsewhere, or as Markdown to read."""
+    """Export a user, a session or a tenant to a new file: complete, or as Markdown to read."""
     whose = None if everything and user is None else user or call.settings.store.user
     wanted: Options = {"user": whose, "session": session, "tenant": tenant, "all": everything, "format": kind}
     to_pipe = str(file) == "-"
@@ -166,7 +166,7 @@ def _import(
     call: CommandContext, file: Path, kind: str | None = None, user: str | None = None, session: str | None = None,
     tenant: str | None = None, zone: str | None = None, dry_run: bool = False,
 ) -> CommandResult:  # fmt: skip
-    """Bring in an export of ours, or of another program; again, when it has grown."""
+    """Import a Holdfast or third-party export; re-run to add new entries."""
     source: Path | bytes = sys.stdin.buffer.read() if str(file) == "-" else file
     with ProgressReport(err, "importing", quiet=call.as_json) as report:
         done = call.memory.import_(
@@ -189,13 +189,13 @@ def _report_row(done: ImportReport) -> dict[str, JSON]:
 
 
 def _report(done: ImportReport) -> RenderableType:
-    """Draw what an import did: what was read, what became of it, what was left out and why."""
+    """Draw what an import did: what was read, what became of it, what was skipped and why."""
     span = _span(done.first, done.last)
     where = [draw.count(done.sessions, "session")] if done.sessions else []
     where += [f"by {', '.join(done.speakers)}"] if done.speakers else []
     where += [f"from {span}"] if span else []
     read = f"{done.format}: {draw.count(done.read, 'entry')} read"
-    became = [(done.added, "added"), (done.updated, "changed"), (done.known, "known already")]
+    became = [(done.added, "added"), (done.updated, "changed"), (done.known, "already stored")]
     became += [(done.documents, "documents")]
     told = ", ".join(f"{count:,} {what}" for count, what in became if count) or "nothing new"
     lines: list[RenderableType] = [
@@ -204,11 +204,11 @@ def _report(done: ImportReport) -> RenderableType:
     ]
     for one in done.skipped:
         more = f" and {one.count - len(one.where)} more" if one.count > len(one.where) else ""
-        lines.append(Text(f"left out {one.count:,}: {one.reason}", "yellow"))
+        lines.append(Text(f"skipped {one.count:,}: {one.reason}", "yellow"))
         lines.append(draw.indent(Text(f"{', '.join(one.where)}{more}", "dim")))
     lines += draw.warnings(done.warnings)
     if not done.complete:
-        lines.append(Text("the file is not whole: what could be read is kept", "bold red"))
+        lines.append(Text("incomplete file: what could be read is imported", "bold red"))
     return Group(*lines)
 
 
@@ -216,11 +216,11 @@ def _report(done: ImportReport) -> RenderableType:
 
 
 def _migrate(source: str, target: str, as_json: bool = False) -> None:
-    """Copy a whole store into another, a file or a database, and compare the two; again, to go on."""
+    """Copy a store into another, a file or a database, and compare the two; re-run to resume."""
     for place in (source, target):
         if is_address(place):
             raise InputError(
-                f"{quote_value(place)} is a server; a store is copied where it lies: name its file or database"
+                f"{quote_value(place)} is a server; a store is copied where it is stored: name its file or database"
             )
     if is_missing(source):
         raise StoreError(f"{source} does not exist; check --from")
@@ -245,7 +245,7 @@ def _copied(done: CopyReport) -> RenderableType:
     """Draw what a copy did, and whether the two stores are the same."""
     held = (done.tenants, "tenant"), (done.units, "unit"), (done.versions, "version"), (done.vectors, "vector")
     parts = [draw.count(number, what) for number, what in (*held, (done.documents, "document"))]
-    became = [(done.added, "added"), (done.updated, "changed"), (done.known, "known already")]
+    became = [(done.added, "added"), (done.updated, "changed"), (done.known, "already stored")]
     told = ", ".join(f"{count:,} {what}" for count, what in became if count) or "nothing new"
     lines: list[RenderableType] = [Text(", ".join(parts)), Text(f"units: {told}", "green")]
     if done.left:
@@ -257,7 +257,7 @@ def _copied(done: CopyReport) -> RenderableType:
 
 
 def inspect(db: str | None = None, user: str | None = None, port: int = 8378, write: bool = False) -> None:
-    """Look at a memory in a browser: recall, contexts, sessions, facts, documents and health."""
+    """Browse a memory: recall, contexts, sessions, facts, documents and health."""
     with extra("server"):
         from holdfast.server import limits, listening  # noqa: PLC0415 - needs an extra
 
@@ -275,7 +275,7 @@ def inspect(db: str | None = None, user: str | None = None, port: int = 8378, wr
 
 
 def _decisions(call: CommandContext, unit_id: str, *, owner: Options) -> CommandResult:
-    """List what was decided about a unit automatically, why, and what of it was overruled."""
+    """List the automatic decisions about a unit, why, and which were overruled."""
     found = call.memory.decisions(unit_id, **owner)
     return CommandResult([dataclasses.asdict(one) for one in found], lambda: draw.decisions(found))
 
@@ -283,7 +283,7 @@ def _decisions(call: CommandContext, unit_id: str, *, owner: Options) -> Command
 def _overrule(
     call: CommandContext, unit_id: str, decision: str, undo: bool = False, *, owner: Options
 ) -> CommandResult:  # fmt: skip
-    """Say that an automatic decision about a unit does not hold, or take that back."""
+    """Overrule an automatic decision about a unit, or undo that."""
     found = call.memory.overrule(unit_id, decision=cast("DecisionKind", decision), undo=undo, **owner)
     return CommandResult([dataclasses.asdict(one) for one in found], lambda: draw.decisions(found))
 
@@ -295,7 +295,7 @@ _LEAST_WORKER_PAUSE = 0.1
 def register_postgres(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     command(app, "worker")(_worker)
-    group = typer.Typer(help="Upkeep of a store on PostgreSQL.", no_args_is_help=True)
+    group = typer.Typer(help="Maintain a store on PostgreSQL.", no_args_is_help=True)
     for name, run in {"index": _index, "reindex": _reindex, "vacuum": _vacuum, "quota": _quota}.items():
         command(group, name)(run)
     app.add_typer(group, name="postgres")
@@ -305,7 +305,7 @@ def register_postgres(app: typer.Typer) -> None:
 
 
 def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> CommandResult:
-    """Embed what waits for vectors, together with any number of other workers; stopped or killed, nothing is lost."""
+    """Embed pending units; run as many workers as you like; safe to kill."""
     if not every >= _LEAST_WORKER_PAUSE:
         raise InputError(f"--every {every} is too often; the least is {_LEAST_WORKER_PAUSE} seconds")
     done = 0
@@ -337,7 +337,7 @@ def _worker(call: CommandContext, watch: bool = False, every: float = 2.0) -> Co
 
 
 def _index(call: CommandContext, offline: bool = False) -> CommandResult:
-    """Finish a load that was interrupted, and build what the vectors of large owners are found by."""
+    """Finish an interrupted load, and build the HNSW indexes of large owners."""
     with _opened(call, mending=True) as store:
         built = store.build_indexes(concurrently=not offline)
     told = ", ".join(built) or "no owner has so many vectors that an index is worth it"
@@ -345,22 +345,22 @@ def _index(call: CommandContext, offline: bool = False) -> CommandResult:
 
 
 def _reindex(call: CommandContext) -> CommandResult:
-    """Derive all that is searched again, for another version or other settings; nobody opens the store meanwhile."""
+    """Rebuild all indexes, for another version or other settings; the store is locked meanwhile."""
     with _opened(call, mending=True) as store, ProgressReport(err, "deriving", quiet=call.as_json) as report:
         done = store.derive_again(report)
     return CommandResult({"units": done}, lambda: Text(f"{draw.count(done, 'unit')} derived again"))
 
 
 def _vacuum(call: CommandContext) -> CommandResult:
-    """Take the bytes of what was erased out of the tables, and of backups on this machine; others wait meanwhile."""
+    """Rewrite tables, and backups on this machine, to purge erased rows (blocks readers and writers)."""
     with _opened(call) as store:
         done = store.finish_erasing()
-    told = "nothing is left of what was erased" if done else "something is held up; run it again when nobody reads"
+    told = "nothing is left of what was erased" if done else "rows are still in use; re-run when nobody reads"
     return CommandResult({"complete": done}, lambda: Text(told), code=0 if done else BusyStoreError.exit_code)
 
 
 def _quota(call: CommandContext, tenant: str, most: int | None = None) -> CommandResult:
-    """Let a tenant keep at most so many units; without a number, as many as it likes."""
+    """Limit the units of a tenant; without a number, remove the limit."""
     with _opened(call) as store:
         store.set_quota(tenant, most)
     told = "any number of units" if most is None else f"at most {draw.count(most, 'unit')}"
@@ -391,7 +391,7 @@ def _open(call: CommandContext, *, mending: bool = False) -> Store:
 
 def register_tokens(app: typer.Typer) -> None:
     """Add the group `token`."""
-    group = typer.Typer(help="Make, list and revoke the tokens that let other programs in.", no_args_is_help=True)
+    group = typer.Typer(help="Manage API tokens.", no_args_is_help=True)
     for name, run in {"add": _add_token, "list": _list_tokens, "revoke": _revoke_token}.items():
         command(group, name)(run)
     app.add_typer(group, name="token")
@@ -405,7 +405,7 @@ def _tokens_of(call: CommandContext) -> Tokens:
 
 
 def _add_token(call: CommandContext, name: str, tenant: str | None = None, user: str | None = None) -> CommandResult:
-    """Make a token for one tenant, or for one user of it; it is shown once."""
+    """Create a token for one tenant, or for one user of it; it is shown once."""
     tenant = tenant or call.settings.store.tenant
     secret = _tokens_of(call).add(name, tenant, user)
     return CommandResult({"name": name, "tenant": tenant, "user": user, "token": secret}, lambda: Text(secret))
@@ -415,10 +415,10 @@ def _list_tokens(call: CommandContext) -> CommandResult:
     """List the tokens of a store by name."""
     found = [{"name": one.name, "tenant": one.tenant, "user": one.user} for one in _tokens_of(call).all()]
     rows = [f"{one['name']}: tenant {one['tenant']}, {one['user'] or 'every user'}" for one in found]
-    return CommandResult(found, lambda: Text("\n".join(rows) or "there is none"))
+    return CommandResult(found, lambda: Text("\n".join(rows) or "no tokens"))
 
 
 def _revoke_token(call: CommandContext, name: str) -> CommandResult:
-    """End a token; a running server refuses it from now on."""
+    """Revoke a token; a running server refuses it at once."""
     gone = _tokens_of(call).revoke(name)
     return CommandResult({"name": gone.name}, lambda: Text(f"{gone.name} is revoked"))

@@ -1,4 +1,4 @@
-"""Values ⇄ JSON, the same at every door; and the last step before a terminal or a pipe.
+"""Values ⇄ JSON, the same in every interface; and the last step before a terminal or a pipe.
 
 Remembered text is shown there and never obeyed, and lines fit.
 """

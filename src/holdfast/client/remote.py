@@ -62,7 +62,7 @@ _MOST_BYTES = 256 * 1_048_576
 _BYTES_A_SECOND = 10_000
 # No work takes a day.
 _WORK_S = 86_400.0
-_LOOK = "the work may be done, so look before you repeat it"
+_LOOK = "the work may be done, check before you retry"
 
 
 class _Unanswered(Exception):  # noqa: N818 - never leaves this module
@@ -187,7 +187,7 @@ class RemoteMemory(Memory):
             self._doubt()
             raise _Unanswered(_reason(error), again=True) from error
         if spool.tell() != done.bytes:
-            raise _Unanswered("broke off before its answer was whole; look at its log", again=True)
+            raise _Unanswered("broke off before its answer was whole; check its log", again=True)
         return done
 
     # --------------------------------------------------------------------------------------------------- trying
@@ -228,7 +228,7 @@ class RemoteMemory(Memory):
             return
         told = self._ask(self._client.build_request("GET", "/health", timeout=_HEALTH_S))
         if not isinstance(told, Mapping) or told.get("status") != "alive":
-            raise _Unanswered("is none of Holdfast's; check the address", again=False)
+            raise _Unanswered("is not a Holdfast server; check the address", again=False)
 
     def _ask(self, request: httpx.Request) -> Any:  # noqa: ANN401 - JSON
         try:
@@ -255,7 +255,7 @@ class RemoteMemory(Memory):
             if size > most:
                 raise _Unanswered(f"sends more than {most:,} bytes; check the address", again=False)
             if self._clock() - began > seconds + size / _BYTES_A_SECOND:
-                raise _Unanswered("sends its answer too slowly to wait for; look at its log", again=False)
+                raise _Unanswered("sends its answer too slowly to wait for; check its log", again=False)
             yield piece
 
     def _listen(self, request: httpx.Request, reports: Reports, progress: Callable[..., None]) -> Any:  # noqa: ANN401
@@ -290,8 +290,8 @@ def _reason(error: httpx.RequestError) -> str:
         told = str(error) or "no answer"
         return f"cannot be reached: {told}; start it with `holdfast serve`, or check the address"
     if isinstance(error, httpx.TimeoutException):
-        return "gave no answer in time; look at its log"
-    return f"broke off: {str(error) or type(error).__name__}; look at its log"
+        return "gave no answer in time; check its log"
+    return f"broke off: {str(error) or type(error).__name__}; check its log"
 
 
 # ----------------------------------------------------------------------------------------------------- answers
@@ -317,7 +317,7 @@ def _problem(answer: httpx.Response, content: bytes) -> Exception:
         told = None
     again = answer.status_code in _COME_AGAIN
     if not isinstance(told, Mapping) or "error" not in told:
-        return _Unanswered(f"{_describe(answer, content)}; look at its log", again=again)
+        return _Unanswered(f"{_describe(answer, content)}; check its log", again=again)
     error, after = error_of(told), answer.headers.get("retry-after", "")
     if not again or not isinstance(error, ServerError):
         return error

@@ -283,7 +283,7 @@ def _present(desk: IngestContext, kept: Document) -> tuple[Document, str]:
     if not kept.path:
         return kept, ""
     if not kept.here:
-        return kept, f"{kept.name} is used as it was last read: its store lies elsewhere now; ingest the file again"
+        return kept, f"{kept.name} is used as it was last read: its store has moved; ingest the file again"
     try:
         body = desk.clean(read_file(Path(kept.path), desk.settings.authored.max_bytes))
         fresh = dataclasses.replace(kept, body=body)

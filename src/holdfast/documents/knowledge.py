@@ -235,9 +235,7 @@ def load_surroundings(desk: IngestContext, view: View, unit: Unit) -> Surroundin
     name = read_once(desk.store, view, lambda reading: reading.columns([unit.id], ("document",)))["document"][0]
     kept = desk.find(view, name, unit.user) if name else None
     if kept is None:
-        raise NotFoundError(
-            f"{quote_value(unit.id)} is of no document that is kept; only a document's unit can be widened"
-        )
+        raise NotFoundError(f"{quote_value(unit.id)} is of no stored document; only a document's unit can be widened")
     source = _read(desk, kept)
     places = {one.id: piece for one, piece in zip(units_of(desk, kept, source), source.pieces, strict=True)}
     if unit.id not in places:

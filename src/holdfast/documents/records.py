@@ -296,10 +296,10 @@ def _other_problems(values: Mapping[str, Any], relations: Collection[str]) -> It
         yield "valid_to", "valid_to", "not after valid_from; exchange or correct them"
     given = [name for name in _TRIPLE if name in values]
     if not given and "confidence" in values:
-        yield "confidence", "confidence", "stands without subject, relation and object"
+        yield "confidence", "confidence", "needs subject, relation and object"
     for name in _TRIPLE if given else ():
         if name not in values:
-            yield name, given[0], f"missing beside {' and '.join(given)}; a fact has all three"
+            yield name, given[0], f"missing next to {' and '.join(given)}; a fact has all three"
     relation = values.get("relation", "uses")
     if not _RELATION.fullmatch(relation):
         yield "relation", "relation", f"{quote_value(relation)} is not one plain word"

@@ -161,7 +161,7 @@ def memory_toolset(
         """
         author = "user" if from_user else "assistant"
         [done] = opened.remember(statement, author=author, scope="user", session=session, **owner)
-        replaced = f", in the place of {', '.join(map(named, done.superseded))}" if done.superseded else ""
+        replaced = f", replacing {', '.join(map(named, done.superseded))}" if done.superseded else ""
         return f"[{done.status}: id {named(done.id)}{replaced}]"
 
     def search_memory(query: str, limit: int = 10) -> str:

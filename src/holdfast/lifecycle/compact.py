@@ -49,7 +49,7 @@ class Compactor:
 def compact(
     kit: Compactor, view: View, protected: frozenset[str], *, progress: Progress = lambda _done, _of: None
 ) -> Compaction:
-    """Let summaries stand for the turns of one session that are outside its tail and not yet covered.
+    """Summarise the turns of one session that are outside its tail and not yet covered.
 
     What one cut leaves uncovered is cut anew, because other neighbours may give a summary. It ends when a cut gives
     none: then another run has nothing to do (law 14).

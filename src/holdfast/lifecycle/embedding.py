@@ -128,7 +128,7 @@ class StoreEmbedder:
         """Return the embedder for what cannot be done without one; see `matching`."""
         loaded = self.matching()
         if loaded is None:
-            raise EmbedderError(f"{why}; set embedding.embedder to something")
+            raise EmbedderError(f"{why}; set embedding.embedder")
         return loaded
 
     def _refuse_other(self, loaded: Embedder) -> None:
@@ -157,14 +157,14 @@ class StoreEmbedder:
         except EmbedderError as error:
             if strict:
                 raise
-            return False, f"answered by words alone: {error}"
+            return False, f"embedder unavailable; lexical results only: {error}"
         if loaded is None or self._left <= 0:
             return loaded is not None, ""
         usable = self._left <= max(_AT_ONCE, _TOO_MANY_WAIT * self._units)
-        who = "they are found" if usable else "until fewer do, questions are answered"
-        waiting = f"{self._left:,} of {self._units:,} units wait for vectors of {loaded.space}"
+        who = "they are found lexically only" if usable else "results are lexical only until fewer are"
+        waiting = f"vectors of {loaded.space} are pending for {self._left:,} of {self._units:,} units"
         why = f" ({self._failure})" if self._behind.is_set() and self._failure else ""
-        told = f"{waiting}{why}; {who} by words alone; `holdfast reembed` makes all of them now"
+        told = f"{waiting}{why}; {who}; `holdfast reembed` makes all of them now"
         if strict and not usable:
             raise EmbedderError(told)
         return usable, told
@@ -203,7 +203,7 @@ class StoreEmbedder:
                 self._mend(embedder)
             return self._plan(embedder)
         except EmbedderError as error:
-            log.warning("the words are kept and wait for their vectors: %s", error)
+            log.warning("the text is stored; vectors are pending: %s", error)
             self._fall_behind(error, 0.0)
             return self._plan(None, awaited=True)
 
@@ -297,7 +297,7 @@ class StoreEmbedder:
         try:
             self._fill(loaded, lambda _: None)
         except HoldfastError as error:
-            log.warning("units wait for their vectors: %s", error)
+            log.warning("vectors are pending: %s", error)
 
     def _fill(self, loaded: Embedder, progress: Callable[[int], None]) -> None:
         """Embed all that waits, and keep count of what is left; every batch is kept, whatever ends the work."""
@@ -409,7 +409,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
-        log.warning("%d units are kept and wait for their vectors or the gate: %s", len(units), error)
+        log.warning("%d units are stored; vectors or the gate are pending: %s", len(units), error)
         indexing.failed(error, indexing.clock() - began)
         return _left_waiting(units)
     return EmbeddingReport(written, {unit.id: gate for unit, gate in gates})

@@ -184,7 +184,7 @@ def _with_documents(store: Store, view: View, units: Sequence[Unit], ids: tuple[
                 part = next(unit.id for unit in units if documents_of[unit.id] == name)
                 raise InputError(
                     f"{quote_value(part)} is part of the document {quote_value(name)}, of which {len(left)} more "
-                    "units are kept; "
+                    "units are stored; "
                     "forget the whole document, or ingest it again without that part and then forget this"
                 )
             documents.append(kept)

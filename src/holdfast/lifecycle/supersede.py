@@ -233,7 +233,7 @@ Revise = Callable[[Mapping[str, Any]], Unit]
 
 
 def reinstate(store: Store, view: View, unit: Unit, settings: Settings, revise: Revise) -> None:
-    """Let a superseded unit count again, for good where that was decided automatically."""
+    """Restore a superseded unit, for good where that was decided automatically."""
     if _why_superseded(store, view, unit, settings):
         overrule(store, view, unit, settings, "superseded", revise, undo=False)
     else:

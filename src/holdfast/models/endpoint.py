@@ -135,7 +135,7 @@ class Endpoint:
         if isinstance(error, TimeoutError):
             return self.failure(
                 f"{self.who} gave no answer within {self.timeout_s:g} s; "
-                f"raise {self.group}.timeout_s or look at the server"
+                f"raise {self.group}.timeout_s or check the server"
             )
         return self.failure(
             f"{self.who} cannot be reached: {self.excerpt(str(error) or type(error).__name__)}; "

@@ -94,7 +94,7 @@ def open_tokenizer(path: Path, max_tokens: int, setting: str, failure: type[Hold
     marks = tokenizer.num_special_tokens_to_add(is_pair=False)
     # The tokenizer would then not cut at all.
     if max_tokens <= marks:
-        raise failure(f"{setting} = {max_tokens} leaves no room beside the {marks} marks of the model; raise it")
+        raise failure(f"{setting} = {max_tokens} leaves no room next to the {marks} marks of the model; raise it")
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     return tokenizer

@@ -92,7 +92,7 @@ class Engine:
             if question.strict:
                 raise
             self.failed(error, self.clock() - began)
-            plain = question.by_words(f"answered by words alone: {error}", self.settings)
+            plain = question.by_words(f"embedder unavailable; lexical results only: {error}", self.settings)
             return dataclasses.replace(self, embedder=lambda: None), plain
 
     def _embed(self, question: Question, view: View, slots: Sequence[str]) -> Engine:

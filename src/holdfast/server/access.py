@@ -72,7 +72,7 @@ def open_lock(path: str) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return lock
     os.close(lock)
-    raise OSError(errno.ELOOP, "a link or no plain file lies there; remove it", path)
+    raise OSError(errno.ELOOP, "it is a link or no regular file; remove it", path)
 
 
 def token_file(store: str | Path) -> Path:
@@ -109,7 +109,7 @@ class Tokens:
             return ()
         if found.st_mode & _WRITTEN_BY_OTHERS:
             raise StoreError(
-                f"others may write {self.path} and may have added tokens; look at what is in it, then: chmod 600 "
+                f"others may write {self.path} and may have added tokens; check what is in it, then: chmod 600 "
                 f"{self.path}"
             )
         state = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -132,7 +132,7 @@ class Tokens:
         shown_hash = _hash(secret)
         matching = [token for token in self.all() if hmac.compare_digest(token.sha256, shown_hash)]
         if not matching:
-            raise AccessError("this token is not known here, or was revoked; make one with holdfast token add")
+            raise AccessError("unknown or revoked token; make one with holdfast token add")
         return matching[0]
 
     def add(self, name: str, tenant: str, user: str | None = None) -> str:
@@ -172,7 +172,7 @@ class Tokens:
         try:
             lock = open_lock(f"{self.path}.lock")
         except OSError as error:
-            raise StoreError(f"tokens cannot be kept beside the store: {error}; check --db") from error
+            raise StoreError(f"tokens cannot be stored next to the store: {error}; check --db") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = [*self.all()]
@@ -243,7 +243,7 @@ def authorise(memory: Memory, verb: str, arguments: Mapping[str, Any]) -> None:
         owner: dict[str, Any] = {name: arguments.get(name) for name in ("user", "agent", "tenant")}
         touched += [memory.get(arguments[name], **owner) for name in ("id", "by") if name in arguments]
     if any(one.user is None for one in touched):
-        raise AccessError("this token is one user's, and that is everyone's; use a token of the tenant")
+        raise AccessError("this token is for one user, and that is shared; use a token of the tenant")
 
 
 def _meant(memory: Memory, arguments: Mapping[str, Any]) -> list[Document]:

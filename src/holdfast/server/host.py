@@ -88,7 +88,7 @@ class DeclareResult:
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """Whether summaries now stand for old turns of a session: for how many turns, and how much less they cost."""
+    """Whether summaries now replace old turns of a session: of how many turns, and how much less they cost."""
 
     compacted: bool
     turns: int = 0
@@ -181,7 +181,7 @@ def ingest(
 def compact(
     memory: Memory, *, session: str, user: str | None = None, agent: str | None = None, tenant: str | None = None
 ) -> CompactResult:
-    """Let summaries stand for old turns of a session; its last turns stay, and nothing is lost."""
+    """Summarise old turns of a session; its last turns stay, and originals are kept."""
     [done] = memory.compact(**_owner(memory, user, agent, tenant, session))
     reason = "" if done.summaries else "; ".join(done.notes) or "no turns outside of the tail are worth a summary"
     return CompactResult(bool(done.summaries), done.turns, done.summaries, done.tokens_saved, reason)

@@ -321,8 +321,8 @@ class HttpServer:
 class RequestGuard:
     """Around everything: an id for each request, in the log and in the answer; and nobody from elsewhere."""
 
-    def __init__(self, door: HttpServer, app: ASGIApp) -> None:
-        self._door, self._app = door, app
+    def __init__(self, server: HttpServer, app: ASGIApp) -> None:
+        self._server, self._app = server, app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it before its body is read."""
@@ -336,7 +336,7 @@ class RequestGuard:
         segments = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1").split("/")
         path = "/".join(unquote(one).replace("/", _SLASH) for one in segments)
         scope = {**scope, "path": path, "holdfast.route": "other", "holdfast.id": request_id}
-        scope["holdfast.guarded"] = self._door.asks_for_tokens()
+        scope["holdfast.guarded"] = self._server.asks_for_tokens()
         started, status = time.monotonic(), 0
 
         async def send_on(message: Message) -> None:
@@ -347,7 +347,7 @@ class RequestGuard:
             await send(message)
 
         try:
-            self._door.refuse_strangers(scope, headers)
+            self._server.refuse_strangers(scope, headers)
         except Refused as refused:
             await _problem(request_id, refused.error, refused.status, refused.headers)(scope, receive, send_on)
         else:
@@ -355,7 +355,7 @@ class RequestGuard:
         finally:
             seconds = time.monotonic() - started
             route = scope["holdfast.route"]
-            self._door.count(route, status, seconds)
+            self._server.count(route, status, seconds)
             log.info("%s %s %s %d %.1f ms", request_id, scope["method"], route, status, seconds * 1000)
 
 
@@ -412,12 +412,12 @@ def _bind(verb: Verb, arguments: dict[str, Any], caller: Caller) -> None:
     for name, own in (("tenant", caller.tenant), ("user", caller.user)):
         if own is not None and name in verb.arguments and arguments.setdefault(name, own) != own:
             if arguments[name] is not None:
-                raise AccessError(f"this token does not open {name} {quote_value(arguments[name])}; leave {name} out")
+                raise AccessError(f"token not valid for {name} {quote_value(arguments[name])}; leave {name} out")
             arguments[name] = own
     if caller.tenant is not None and verb.everyones and (verb.everyones == "*" or arguments.get(verb.everyones)):
-        raise AccessError(f"{verb.name} looks at every tenant here, and no token does; run it beside the server")
+        raise AccessError(f"{verb.name} covers every tenant here, and no token does; run it next to the server")
     if caller.user is not None and arguments.get("scope") == "global":
-        raise AccessError("this token is one user's, and what is global is everyone's; leave scope out")
+        raise AccessError("this token is for one user, and global units are shared; leave scope out")
     missing = [one.name for one in verb.arguments.values() if one.needed and one.name not in arguments]
     if missing:
         raise InputError(f"{verb.name} needs {missing[0]}; add it")

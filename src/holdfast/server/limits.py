@@ -70,11 +70,11 @@ class ServerSettings:
         if self.work < 1:
             raise InputError(f"work = {self.work}: a server has to work on 1 request at a time or more; give --work")
         if not 0.0 < self.rate < math.inf:
-            raise InputError(f"rate = {self.rate} requests a second is none; give --rate above 0")
+            raise InputError(f"rate = {self.rate} requests a second is invalid; give --rate above 0")
 
 
 class Refused(Exception):  # noqa: N818 - not an error of the tree: it carries one
-    """A request that is answered with a problem: an error of the tree, the status, and when to come again."""
+    """A request that is answered with a problem: an error of the tree, the status, and when to retry."""
 
     def __init__(self, error: HoldfastError, status: int | None = None, headers: Mapping[str, str] = {}) -> None:
         super().__init__(str(error))
@@ -83,7 +83,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the tree: it carries o
         self.headers = dict(headers)
 
 
-def _come_again(message: str, status: int, seconds: float) -> Refused:
+def _retry_later(message: str, status: int, seconds: float) -> Refused:
     return Refused(ServerError(message), status, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
@@ -178,7 +178,7 @@ class Rate:
         left = min(self._most, left + (now - since) * self._rate)
         if left < 1.0:
             missing = (1.0 - left) / self._rate
-            raise _come_again(f"more than {self._rate:g} requests a second; come again later", 429, missing)
+            raise _retry_later(f"more than {self._rate:g} requests a second; retry later", 429, missing)
         self._left[caller] = (left - 1.0, now)
 
 
@@ -265,7 +265,7 @@ class Work:
 
     def _make_room(self, caller: str) -> None:
         held = self._running + Counter(job.caller for job, _ in self._waiting)
-        full = _come_again(f"{self.taken} requests are under way, as many as may be; come again later", 503, 1.0)
+        full = _retry_later(f"server busy ({self.taken} requests in progress); retry later", 503, 1.0)
         most, pieces = held.most_common(1)[0]
         newest = next((job for job, _ in reversed(self._waiting) if job.caller == most), None)
         if newest is None or pieces <= held[caller] + 1:

@@ -110,12 +110,12 @@ class _Connection(HttpToolsProtocol):
 
 
 class Listener(uvicorn.Server):
-    """Runs a door on one socket, and says so as soon as it listens."""
+    """Runs a server on one socket, and says so as soon as it listens."""
 
-    def __init__(self, door: HttpServer, listening: socket.socket, announce: Announce) -> None:
+    def __init__(self, http_server: HttpServer, listening: socket.socket, announce: Announce) -> None:
         config = uvicorn.Config(
-            door.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-            http=partial(_Connection, strangers={}, most=door.settings.strangers),  # type: ignore[arg-type]  # is called
+            http_server.app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
+            http=partial(_Connection, strangers={}, most=http_server.settings.strangers),  # type: ignore[arg-type]  # is called
             timeout_graceful_shutdown=_PATIENCE, timeout_keep_alive=_IDLE,
         )  # fmt: skip
         super().__init__(config)
@@ -281,7 +281,7 @@ def open_port(host: str, port: int) -> socket.socket:
         ServerError: something else listens there.
     """
     if not 0 <= port <= _LAST_PORT:  # the system would take it modulo that
-        raise InputError(f"port {port} is none; choose one up to {_LAST_PORT}, or 0 for a free one")
+        raise InputError(f"invalid port {port}; choose one up to {_LAST_PORT}, or 0 for a free one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Named as TCP, asyncio sends small answers at once; otherwise each waits 40 ms for more.

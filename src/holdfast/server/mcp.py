@@ -27,7 +27,7 @@ from holdfast.memory import Memory
 from holdfast.text.quotes import NOTE_TOKENS, BoundedText, named
 from holdfast.types import Contribution, DecisionKind, Hit, NameCount
 from holdfast.values import dataclass
-from holdfast.why import NAMING_OTHERS, PLAIN_NAMES
+from holdfast.why import NAMING_OTHERS, PLAIN_NAMES, unranked
 
 # Hosts cut or refuse tool results from about 25,000 tokens on.
 _MOST_TOKENS = 20_000
@@ -164,7 +164,7 @@ class Tools:
             valid_to=valid_to or None, supersedes=supersedes or None, metadata=metadata or None, **owner,
         )  # fmt: skip
         replaced = ", ".join(map(named, (*supersedes, *done.superseded)))
-        took = f", in the place of {replaced}" if replaced else ""
+        took = f", replacing {replaced}" if replaced else ""
         page = self._page(_ECHO_TOKENS)
         return f"[{page.cut(f'{done.status}: id {named(done.id)}{took}', page.most)}]"
 
@@ -196,7 +196,7 @@ class Tools:
     def get_context(
         self, owner: Owner, query: QuestionText, session: Session = "", max_tokens: MaxTokens = 2_000
     ) -> str:
-        """Get one text with all that is worth knowing before you answer: rules, last turns, memories that fit.
+        """Get one text to read before you answer: rules, last turns, matching memories.
 
         Call it at the start of a task or when the subject changes, with the user's message as `query`. Returns rules
         that the user's documents lay down (follow these), the last turns of the session, the user's standing
@@ -227,11 +227,11 @@ class Tools:
         page = self._page(max_tokens)
         why = self._memory.why(query, id, budget=context_tokens or None, **owner)
         place = f", rank {why.rank}" if why.rank else ""
-        missing = {"score short of the cut": why.distance_to_cut, "tokens short": why.tokens_short}
+        missing = {"score below the threshold": why.distance_to_cut, "tokens short": why.tokens_short}
         lines = [f"{'returned' if why.returned else 'not returned'}{place}: {why.verdict}"]
         lines += [f"{name}: {value:.4g}" for name, value in missing.items() if value is not None]
         for one in why.standings:
-            rank = f"rank {one.rank} of {one.found}, score {one.score:.4g}" if one.rank else f"not among {one.found}"
+            rank = f"rank {one.rank} of {one.found}, score {one.score:.4g}" if one.rank else unranked(one)
             words = [f"; {what} {', '.join(w)}" for what, w in (("has", one.matched), ("lacks", one.missing)) if w]
             lines.append(f"{PLAIN_NAMES.get(one.strategy_id, one.strategy_id)}: {rank}{''.join(words)}")
         items = [f"{page.cut(line)}\n" for line in lines]
@@ -352,7 +352,7 @@ class Tools:
         topic: Annotated[str, Field(description="One topic, as Home, Work or Pets; all, when left out.")] = "",
         offset: Offset = 0, max_tokens: MaxTokens = 2_000,
     ) -> str:  # fmt: skip
-        """List what is known of the user: home, work, family, health, food, pets, travel, plans.
+        """List what is known about the user: home, work, family, health, food, pets, travel, plans.
 
         Call it once, to get to know the user; it may take seconds. Lines are what the user stated, word for word,
         with the date, how sure it is that they still hold, and what they replaced: not verified truth, and not all
@@ -394,7 +394,7 @@ class Tools:
     # ------------------------------------------------------------------------------------------ resources
 
     def context(self, owner: Owner, question: str) -> str:
-        """What a question brings up, as one text for a prompt."""
+        """What a question recalls, as one text for a prompt."""
         return self.get_context(owner, question, max_tokens=_RESOURCE_TOKENS)
 
     def unit(self, owner: Owner, id: str, offset: int = 0) -> str:  # noqa: A002 - the caller's word
@@ -429,7 +429,7 @@ TOOLS = {
     "forget_memory": ("Forget memories", _ERASES),
     "list_memories": ("List memories", _READS),
     "known_facts": ("Stated facts", _READS),
-    "about_user": ("What is known of the user", _READS),
+    "about_user": ("What is known about the user", _READS),
     "memory_status": ("Memory status", _READS),
 }
 RESOURCES = {

@@ -32,7 +32,7 @@ _TIME_TO_SPARE_MS = 600_000.0
 class AnalysisSettings:
     """Words of a text (C2)."""
 
-    tokenizer: str = setting("default", "how a text is cut into words (C2)", choices=RECIPES, internal=True)
+    tokenizer: str = setting("default", "how a text is cut into words", choices=RECIPES, internal=True)
     aliases: tuple[str, ...] = setting((), "other names of things that facts speak of, as `k8s = Kubernetes`")
 
 
@@ -59,7 +59,7 @@ class EmbeddingSettings:
     query_prefix: str = setting("", "text put before a question; empty: the embedder's own, a space: none")
     document_prefix: str = setting("", "text put before a unit; empty: the embedder's own, a space: none")
     max_tokens: int = setting(
-        0, "texts are cut here before they are embedded, and kept whole; 0: the embedder's own, mostly 256", ge=0
+        0, "texts are cut here before they are embedded, and stored whole; 0: the embedder's own, mostly 256", ge=0
     )
     url: str = setting("", "`openai` and `ollama`: base address of the endpoint")
     model: str = setting("", "`openai` and `ollama`: name of the model")
@@ -72,12 +72,12 @@ class EmbeddingSettings:
 class LexicalSettings:
     """Fielded BM25 (C4)."""
 
-    k1: float = setting(1.2, "how slowly repeated words saturate (C4)", ge=0.0)
-    b: float = share(0.75, "how much a long field is held back: 0 not at all, 1 fully (C4)")
+    k1: float = setting(1.2, "how slowly repeated words saturate", ge=0.0)
+    b: float = share(0.75, "how much a long field is held back: 0 not at all, 1 fully")
     role_boost: float = setting(1.3, "factor for a unit whose role the question's act prefers", ge=1.0, internal=True)
     weights: Mapping[str, float] = setting(
         dict(zip(FIELDS, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), strict=True)),
-        "weight of each field (C4)", ge=0.0, entries=FIELDS,
+        "weight of each field", ge=0.0, entries=FIELDS,
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ class SymbolicSettings:
     # What a unit states in the question's own words is found by them; as a proof of nothing new it only displaces
     # better hits: without, recall_all@10 of `thinking` on two-hop passages is .737 instead of .460.
     base_facts: bool = setting(default=False, doc="find a unit by a fact that it merely states", internal=True)
-    further_rules: bool = setting(default=True, doc="rules of ours over instance_of, part_of and has_part")
+    further_rules: bool = setting(default=True, doc="built-in rules over instance_of, part_of and has_part")
     rules: tuple[str, ...] = setting((), "rules of yours, as `x located_in y, y part_of z -> x located_in z : 0.9`")
     relations: tuple[str, ...] = setting((), "further relations that a file of units may use", words=True)
     functional: tuple[str, ...] = setting(
@@ -145,7 +145,7 @@ class ProfileSettings:
     rank_by: str = setting("score", "relevance alone, or the C9 score", choices=("fused", "score"), internal=True)
     escalation: tuple[str, ...] = setting((), "strategies that run when the first one finds too little")
     escalate_below: int = setting(4, "with fewer candidates the first one has found too little", ge=0)
-    mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty means C6's weights and bonus")
+    mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty: fixed weights and bonus")
     normalise: str = setting("own", "`best` divides scores by the best", choices=("own", "best"), internal=True)
 
 
@@ -184,9 +184,9 @@ class StageSettings:
     # From .05 to .1 more is found, .2 finds no more.
     session: float = share(0.1, "what a turn takes over from its session as a whole", internal=True)
     time_range: float = share(0.2, "share of: the unit was said in the time that the question names, or tells of it")
-    identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words (C2)")
+    identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words")
     told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for", internal=True)
-    mentions: float = share(0.65, "what a unit takes over from a better one that names what it is called (C12)")
+    mentions: float = share(0.65, "what a unit takes over from a better one that names what it is called")
     shared_names: float = share(0.5, "most that a unit takes over from a better one that names the same rare thing")
     shared_length: float = setting(2000.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     rare_names: int = setting(5, "a name of more units than this links none of them", ge=0, internal=True)
@@ -316,10 +316,10 @@ class AssemblySettings:
         "skip", "an item that does not fit: `prefix` stops there, `skip` goes on, `excerpt` cuts it",
         choices=("prefix", "skip", "excerpt"),
     )  # fmt: skip
-    first_hit: bool = setting(default=True, doc="`search`'s first hit is there whole; older turns and guidance wait")
+    first_hit: bool = setting(default=True, doc="`search`'s first hit is whole, before older turns and guidance")
     # Chosen on chats with long answers: from 150 to 400 little changes, without it an answer costs ten short turns.
     item_tokens: int = setting(
-        250, "`skip`, `excerpt`: an item that costs more waits for others, but for the first; 0: none does", ge=0
+        250, "`skip`, `excerpt`: an item that costs more comes after others, but for the first; 0: none does", ge=0
     )
     excerpt_sentences: int = setting(3, "`excerpt`: how many sentences are shown", ge=1, internal=True)
 
@@ -341,7 +341,7 @@ class IngestSettings:
     )
     max_metadata_bytes: int = setting(65_536, "largest metadata of one unit, as JSON bytes", ge=2)
     retry_seconds: float = setting(
-        60.0, "a message that repeats its session's last turn sooner is a retry, and kept once; 0: never", ge=0
+        60.0, "window in which a message that repeats its session's last turn counts as a retry; 0: none", ge=0
     )
     max_parts_bytes: int = setting(
         8_388_608, "largest structured content of one message (tool calls, pictures), as JSON bytes", ge=2
@@ -393,7 +393,7 @@ class CompactionSettings:
     model_share: float = share(0.2, "share of the summariser's own confidence in a summary's", internal=True)
     # Off: one `remember` in many would be much slower, and the host knows when it is idle.
     session_tokens: int = setting(
-        0, "compact a session when this many tokens wait outside its tail; 0 means never", ge=0
+        0, "compact a session when this many tokens are pending outside its tail; 0 means never", ge=0
     )
     covered: str = setting(
         "compete", "`compete`: a covered turn ranks where it beats its summary; `hide`: only the summary ranks",
@@ -428,7 +428,7 @@ class StoreSettings:
         "me", "whose memory the command line opens when none is named; a program always names one", filled=True
     )
     zone: str = setting("", "time zone of contexts, dates and times that name none, as Asia/Tokyo; empty: UTC")
-    busy_timeout_ms: int = setting(10_000, "how long to wait for another process's write before giving up", ge=0)
+    busy_timeout_ms: int = setting(10_000, "timeout for another process's write", ge=0)
 
 
 @dataclass(frozen=True, slots=True)

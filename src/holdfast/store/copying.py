@@ -83,7 +83,7 @@ def copy_store(
     """
     here, there = (store.stats(view_of("")).location for store in (source, target))
     if here == there:
-        raise InputError(f"{here} would be copied into itself; name another place")
+        raise InputError(f"{here} would be copied into itself; name another target")
     space = _agree_on_space(source, target)
     units = source.stats(view_of(""), whole=True).store_units or 0
     copying = _Copying(target, space, units, progress)

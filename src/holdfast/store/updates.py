@@ -204,7 +204,9 @@ class UpdateWriter:
         row = self._database.find(newer.tenant, newer.user, target)
         hidden = row is not None and newer.agent is not None and unit_of(row).agent not in (newer.agent, None)
         if row is None or hidden or target == newer.id:
-            raise NotFoundError(f"{quote_value(target)} cannot be superseded: the owner has no other unit of that id")
+            if target == newer.id:
+                raise NotFoundError(f"{quote_value(target)} cannot replace itself; name another unit")
+            raise NotFoundError(f"{quote_value(target)} cannot be superseded: the owner has no unit of that id")
         self._refuse_circle(newer, target)
         self._run("supersede_unit", {"by": newer.id, "at": iso(at), "why": why or None, "key": row[0]})
         self._database.record_change(row[0], newer.tenant, newer.user or GLOBAL)

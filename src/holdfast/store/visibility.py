@@ -73,7 +73,7 @@ def hidden_reason(view: View, unit: Unit, superseded_by: str | None, covered_by:
         f"it was superseded by {superseded_by}": view.current_only and superseded_by is not None,
         f"it is valid only from {unit.valid_from}": early,
         f"it was valid until {unit.valid_to}": late,
-        f"the summary {covered_by} stands for it": view.hide_covered and covered_by is not None,
+        f"the summary {covered_by} covers it": view.hide_covered and covered_by is not None,
         "the filters leave it out": view.filters is not None and not matches(view.filters, unit),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

@@ -78,7 +78,7 @@ def read_chatgpt(value: JSON, notes: ImportNotes) -> Iterator[ImportedMessage]:
         path = _branch(conversation, mapping)
         for name in mapping:
             if name not in path and _said_by_chatgpt(get_member(mapping[name], "message"))[0]:
-                notes.skip("it stands in another branch of its conversation", f"message {name}")
+                notes.skip("it is in another branch of its conversation", f"message {name}")
         for name in path:
             yield from _chatgpt_message(conversation, mapping[name], name, session, notes)
 
@@ -415,7 +415,7 @@ def read_transcript(text: str, session: str, zone: tzinfo | None, notes: ImportN
         return
     turns, before = _turns(text, style)
     for number in before:
-        notes.skip("it stands before the first speaker", f"line {number}")
+        notes.skip("it comes before the first speaker", f"line {number}")
     seen: Counter[str] = Counter()
     for turn in turns:
         where, words = f"line {turn.line}", turn.words.strip()

@@ -287,8 +287,8 @@ def find_format(opened: SourceFile, kind: str | None) -> str:
     found = next((name for name, fits in _KNOWN.items() if kind in (name, None) and fits(opened)), None)
     if found is None and kind is None:
         raise InputError(
-            f"{quote_value(opened.name)} is of no format that is known ({', '.join(FORMATS)}); name one with format "
-            "(--format), or take it in as a document with ingest"
+            f"{quote_value(opened.name)} is of no known format ({', '.join(FORMATS)}); name one with format "
+            "(--format), or ingest it as a document"
         )
     if found is None:
         raise InputError(f"{quote_value(opened.name)} is no file of {kind}; leave format out, or choose another")
@@ -302,7 +302,7 @@ def _format_of_folder(opened: SourceFile, files: Files, kind: str | None) -> str
     if member is not None:
         return find_format(member, kind)
     raise InputError(
-        f"{quote_value(opened.name)} holds no export that is known: neither conversations.json, result.json nor a "
+        f"{quote_value(opened.name)} holds no known export: neither conversations.json, result.json nor a "
         "WhatsApp chat, nor the folders of Slack"
     )
 
@@ -332,7 +332,7 @@ def read_messages(opened: SourceFile, kind: str, view: View, notes: ImportNotes)
         read = messengers.read_whatsapp if kind == "whatsapp" else assistants.read_transcript
         return read(file.text, view.session or called, view.zone, notes)
     if file.elements.broken_at is not None:
-        notes.cut(f"the file is cut or broken at line {file.elements.broken_at}; what stands before it is read")
+        notes.cut(f"the file is cut or broken at line {file.elements.broken_at}; what comes before it is read")
     value = file.elements.value
     if kind == "telegram":
         return messengers.read_telegram(value, view.zone, notes)

@@ -314,7 +314,7 @@ def _embedded(entries: Sequence[jsonl.ImportedEntry], indexing: EmbeddingPlan) -
     try:
         rows = embedder.embed_documents(texts)
     except EmbedderError as error:
-        log.warning("%d units are kept and wait for their vectors: %s", len(kept), error)
+        log.warning("%d units are stored; vectors are pending: %s", len(kept), error)
         indexing.failed(error, 0.0)
         return kept
     made = {pair: row.tobytes() for pair, row in zip(wanted, halve(np.asarray(rows)), strict=True)} if wanted else {}

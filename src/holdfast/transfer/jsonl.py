@@ -271,7 +271,7 @@ def _refuse_constant(name: str) -> float:
 def _read_heading(line: bytes) -> Heading:
     row = _read_row(line) or {}
     if row.get("format") != NAME:
-        raise InputError("the first line is not that of an export of ours; name the format if it is another")
+        raise InputError("the first line is not that of a Holdfast export; name the format if it is another")
     if row.get("version") != VERSION:
         raise InputError(
             f"the file is of version {quote_value(row.get('version'))}, and this reads {VERSION}; upgrade"
@@ -293,7 +293,7 @@ def _read_entry(number: int, row: dict[str, JSON] | None, taking: ImportTarget, 
             return ImportedEntry(number, row["document"]["user"], _read_document(row["document"], taking))
         return _read_unit(number, row, taking, heading)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"it is no unit or document of ours ({type(error).__name__}: {error})"[:200]) from error
+        raise InputError(f"it is no unit or document of Holdfast ({type(error).__name__}: {error})"[:200]) from error
 
 
 def _owner(user: JSON, taking: ImportTarget) -> str | None:

@@ -100,7 +100,7 @@ def _why_left_out(entry: _ChatLine, words: str, *, spoken: bool) -> str:
     """Return why a line is no message of a person; empty when it is one."""
     event = _is_of_app("event", entry.rest) or (entry.marked and _is_of_app("event", words))
     if not spoken or event or _is_of_app("notice", words):
-        return "it is a line of the app, said by nobody"
+        return "system message of the app"
     if _is_of_app("left_out", words) or _ATTACHED.fullmatch(words):
         return "it is a picture, recording or file that was left out"
     if _is_of_app("deleted", words):
@@ -119,7 +119,7 @@ def read_whatsapp(text: str, session: str, zone: tzinfo | None, notes: ImportNot
             more = _MARKS.sub("", line.rstrip("\r"))
             entries[-1] = replace(entries[-1], rest=f"{entries[-1].rest}\n{more}")
         elif line.strip():
-            notes.skip("it stands before the first message", f"line {number}")
+            notes.skip("it comes before the first message", f"line {number}")
     order = _date_order(entries, notes)
     if zone is None and entries:
         notes.warn(_NO_ZONE)
@@ -223,7 +223,7 @@ def _telegram_message(
     chat: JSON, message: JSON, zone: tzinfo | None, notes: ImportNotes, where: str
 ) -> dict[str, JSON] | None:
     if get_member(message, "type") == "service":
-        notes.skip("it is a line of the app, said by nobody", where)
+        notes.skip("system message of the app", where)
         return None
     words = _telegram_words(message)
     at = parse_time(get_member(message, "date_unixtime"))
@@ -359,7 +359,7 @@ def _slack_message(
         notes.skip("it is no message: it has no time", where)
         return None
     if subtype is not None and subtype not in _SAID:
-        notes.skip("it is a line of the app, said by nobody", where)
+        notes.skip("system message of the app", where)
         return None
     words = _slack_words(row, people, channels)
     if not words:

@@ -73,7 +73,7 @@ Compacted = Summarised | Declined | Trivial
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What became of one cluster of turns: the summary's id when one stands for them.
+    """What became of one cluster of turns: the summary's id when there is one.
 
     `changed` says that somebody else changed a turn meanwhile, so that nothing was written.
     """
@@ -220,7 +220,7 @@ class StoredUnit:
 class ClaimedUnits:
     """Units that nobody else embeds meanwhile.
 
-    `last` is where who goes through all of them has come to, None when nothing more waits.
+    `last` is where who goes through all of them has come to, None when nothing more is pending.
     """
 
     units: tuple[Unit, ...] = ()
@@ -273,7 +273,7 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class FolderReport:
-    """What taking in a folder did, file by file; `failed` and `skipped` have the reason with each name.
+    """What ingesting a folder did, file by file; `failed` and `skipped` have the reason with each name.
 
     What the patterns exclude is not reported. `units` counts what its documents say now.
     """

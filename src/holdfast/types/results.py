@@ -424,7 +424,7 @@ class SearchResult(Sequence[Hit]):
 
     @property
     def degraded(self) -> str:
-        """Return why the answer is by words alone, though meaning was asked for; empty when it is not."""
+        """Return why the results are lexical only, though meaning was asked for; empty when they are not."""
         return self.trace.degraded
 
     def with_notice(self, notice: str) -> SearchResult:
@@ -463,7 +463,7 @@ class Why:
     """Why a unit is, or is not, among the hits of a query.
 
     `distance_to_cut` is how much score was missing at the cut that dropped it, `tokens_short` how many tokens the
-    budget lacked, `degraded` why the answer is by words alone.
+    budget lacked, `degraded` why the results are lexical only.
     """
 
     unit: Unit

@@ -387,7 +387,7 @@ def name_for_agent(agent: str | None, name: str) -> str:
 class Document:
     """A document as it was last read; the rules of a `core` one go into every context (C14).
 
-    `user` is None when it is everyone's. `here` when its path was given to this store in this place: a store that
+    `user` is None when it is shared. `here` when its path was given to this store in this place: a store that
     was moved or came from elsewhere names files of another machine.
     """
 

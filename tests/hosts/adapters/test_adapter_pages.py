@@ -1,4 +1,4 @@
-"""The examples of docs/doors/adapters.md that need their frameworks run, and their versions are those installed."""
+"""The examples of docs/interfaces/adapters.md that need frameworks run, and the versions are those installed."""
 
 import re
 from importlib.metadata import version
@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 
 from holdfast import Memory
 
-PAGE = (Path(__file__).parents[3] / "docs" / "doors" / "adapters.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "interfaces" / "adapters.md").read_text(encoding="utf-8")
 BLOCKS = {
     section.partition("\n")[0]: block[1]
     for section in PAGE.split("\n## ")[1:]

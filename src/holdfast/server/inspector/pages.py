@@ -70,7 +70,7 @@ class SignInCookies:
         site = request.headers.get("sec-fetch-site", "same-origin")
         if not host or urlsplit(origin).netloc != host or site != "same-origin":
             raise Refused(
-                AccessError(f"this form was sent by {quote_value(origin or site)}; send it from our own page"), 403
+                AccessError(f"this form was sent by {quote_value(origin or site)}; send it from the page itself"), 403
             )
         if not hmac.compare_digest(form.get("proof", "").encode(), self.proof(request).encode()):
             raise Refused(AccessError("this form is of an older page; go back, load it again, and repeat"), 403)
@@ -97,7 +97,7 @@ class PageRequest:
         asked_tenant, asked_user = given.get("tenant") or None, given.get("user") or None
         for name, own, asked in (("tenant", caller.tenant, asked_tenant), ("user", caller.user, asked_user)):
             if own is not None and asked not in (None, own):
-                raise AccessError(f"this token does not open {name} {quote_value(asked)}; leave {name} out")
+                raise AccessError(f"token not valid for {name} {quote_value(asked)}; leave {name} out")
         tenant = caller.tenant or asked_tenant
         return cls(caller, request.url.path, given, caller.user or asked_user or user, tenant, proof)
 
@@ -154,7 +154,7 @@ def read_form(body: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict"))
     except ValueError as error:
-        raise Refused(InputError(f"the form cannot be read: {error}; send it from our own page"), 400) from error
+        raise Refused(InputError(f"the form cannot be read: {error}; send it from the page itself"), 400) from error
 
 
 def local_path(path: str) -> str:

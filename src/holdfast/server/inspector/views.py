@@ -45,6 +45,7 @@ from holdfast.why import (
     terms_of,
     typed_forms,
     typed_words,
+    unranked,
 )
 
 # What a cut left out is told by its nearest few; `why` answers for any other.
@@ -54,26 +55,26 @@ _MOST_COMPARED = 2_000
 # A tree is indented up to a depth that leaves room to read.
 _DEEPEST = 9
 _CUTS = {
-    "min_score": ("too weak", "their fused score is below the profile's least"),
+    "min_score": ("too weak", "their combined score is below `min_score`"),
     "gap": ("too far behind", "too far below the best hit"),
     "max": ("list full", "others ranked higher, and the list has an end"),
-    "turns": ("summaries beside their turns", "one of their own turns answers better"),
-    "summary": ("turns beside their summary", "the summary that stands for them answers better"),
-    "session": ("same session", "a better hit of their session stands for them"),
+    "turns": ("summaries next to their turns", "one of their own turns answers better"),
+    "summary": ("turns next to their summary", "the summary that covers them answers better"),
+    "session": ("same session", "a better hit of their session is shown"),
 }
 _SECTIONS = {
     "hard": ("Rules", "always here"),
     "soft": ("Guidance", "as far as it fits"),
     "tail": ("Last turns", "of the session"),
     "standing": ("Standing requests", "of the user"),
-    "projection": ("Recalled", "brought up by the question"),
+    "projection": ("Recalled", "by the question"),
 }
 _LEFT_OUT_BY = {
     "soft": "guidance has its share already",
     "standing": "standing requests have their share already",
     "tail": "the last turns do not fit",
     "budget": "does not fit what is left",
-    "prefix": "stands behind one that does not fit",
+    "prefix": "after one that does not fit",
     "degraded": "nothing is recalled in a degraded context",
     "shown": "is in the context already",
 }
@@ -81,7 +82,7 @@ _SIGNALS = {
     "novelty": "new",
     "repetition": "repeated",
     "frequency": "often said",
-    "saturation": "already well known",
+    "saturation": "redundancy",
     "statement": "states something",
     "technical_density": "technical",
     "specificity": "specific",
@@ -229,9 +230,9 @@ def view_recall(result: SearchResult, context: Context | None) -> RecallView:
 _LEGEND = {
     "words": "words",
     "meaning": "meaning",
-    "wording": "wording",
+    "wording": "phrase match",
     "facts": "facts",
-    "stage": "what lies around it",
+    "stage": "its surroundings",
     "recency": "recency",
     "scope": "scope",
     "taken": "taken away",
@@ -258,10 +259,10 @@ def _passes(context: Context | None) -> tuple[PassView, ...]:
     picked = len(projection.recovered) + len(projection.chosen)
     temporal = "for a question about time" if projection.active else "the question is not about time"
     return _scaled([
-        PassView("pass 1", len(projection.first), "nearest in relevance"),
-        PassView("pass 2", len(projection.second), "scored with time and standing"),
-        PassView("hops", len(projection.hops), "linked from one of those"),
-        PassView("temporal picks", picked, temporal),
+        PassView("candidates", len(projection.first), "nearest in relevance"),
+        PassView("re-ranked", len(projection.second), "scored with time and standing"),
+        PassView("linked", len(projection.hops), "linked from one of those"),
+        PassView("by date", picked, temporal),
         PassView("in the context", items, "what the budget holds"),
     ])  # fmt: skip
 
@@ -424,7 +425,7 @@ def view_why(why: Why, question: str) -> WhyView:
     for one in why.standings:
         matched = typed_forms(one.matched, typed)
         missing = tuple(word for word in typed_forms(one.missing, typed) if word not in matched)
-        rank = f"rank {one.rank:,} of {one.found:,}" if one.rank else f"not among its {one.found:,}"
+        rank = f"rank {one.rank:,} of {one.found:,}" if one.rank else unranked(one)
         standings.append((PLAIN_NAMES.get(one.strategy_id, one.strategy_id), rank, matched, missing))
     score = view_score(why.contributions, why.unit, typed) if why.contributions is not None else None
     return WhyView(why, score, tuple(standings))

@@ -181,7 +181,7 @@ def _problems(connection: psycopg.Connection[Any]) -> Iterator[Problem]:
     for key, why in find_unfit(_stream(connection, "all_vectors")):
         yield Problem(f"vector of unit row {key} {why}", "run `holdfast reembed`")
     for (key,) in connection.execute(queries()["odd_fates"], {"erased": ERASED}):
-        yield Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+        yield Problem(f"unit row {key} is superseded or covered by nothing that exists", "restore a backup")
     for name, what in (("stale_entries", "entry"), ("wrong_postings", "postings")):
         for (key,) in connection.execute(queries()[name]):
             yield Problem(f"the {what} of unit row {key} is not what the unit says", _REBUILD)

@@ -79,7 +79,7 @@ class PostgresEraser:
             self._database.agree(_ERASING, uuid4().hex)
         progress("reaching copies")
         unreached, missing = self._reach_copies(notes, pieces)
-        progress("writing the tables anew")
+        progress("rewriting the tables")
         held_up = self._rewrite(most=_AT_ONCE_BYTES)
         return Erasure(
             units=ReadUnits(rows),

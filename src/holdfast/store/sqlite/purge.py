@@ -154,7 +154,7 @@ class Eraser:
         # that is written anew has none.
         if self._database.location == IN_MEMORY:
             return ""
-        progress("writing the file anew")
+        progress("rewriting the file")
         marked = self._database.agreed(ERASING)
         if not self._rewrite(wait=True):
             return "a reader still holds old bytes"
@@ -394,10 +394,10 @@ def erase_from_file(
         if not Path(name).is_file():
             return "not found: it was moved or deleted"
         if identity_of(name, patience_ms) != identity:
-            return "another store lies there now, and is left alone"
+            return "another store is there now, and is left unchanged"
         erase_copy(name, notes, pieces, patience_ms)
     except ForeignStoreError:
-        return "no Holdfast store lies there now; the file is left alone"
+        return "no Holdfast store is there now; the file is left unchanged"
     return ""
 
 

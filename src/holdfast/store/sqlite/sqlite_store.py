@@ -61,7 +61,7 @@ def problems_in(connection: Connection, run: _RunOnCursor) -> list[Problem]:
     rows = chain(run("all_units", {}), run("all_versions", {}))
     units = [problem for row in rows if (problem := _problem(row))]
     fates = [
-        Problem(f"unit row {key} is superseded or covered by nothing that is known", "restore a backup")
+        Problem(f"unit row {key} is superseded or covered by nothing that exists", "restore a backup")
         for (key,) in run("odd_fates", {"erased": ERASED})
     ]
     return [*pages, *vectors, *units, *fates]
@@ -120,7 +120,7 @@ class SqliteStore:
                     with translate_errors(self._database.location):
                         self._index.save()
                 except (StoreError, OSError) as error:
-                    log.warning("the index is not saved beside the store, so opening it takes longer: %s", error)
+                    log.warning("the index is not saved next to the store, so opening it takes longer: %s", error)
             self._database.close()
             self._index.clear()
 
@@ -178,7 +178,7 @@ class SqliteStore:
             with self._database.in_use():  # a question that another thread asks would see rows move under it
                 self._index.save_when_behind()
         except (StoreError, OSError) as error:
-            log.warning("what was written is kept; the index is brought up to date by the next question: %s", error)
+            log.warning("what was written is stored; the index is brought up to date by the next question: %s", error)
 
     def _keep_analyses(self, marker: UpdateWriter) -> None:
         """Write what was derived from the units of this transaction, and some of what waits to be written."""

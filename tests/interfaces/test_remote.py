@@ -182,9 +182,7 @@ def test_a_write_whose_answer_is_lost_happens_once_and_its_answer_comes_again(me
 
 
 def test_a_busy_server_is_asked_again_when_it_says_and_says_so_itself_in_the_end():
-    busy = httpx.Response(
-        503, json=problem_of(ServerError("68 requests are under way")), headers={"Retry-After": "3"}
-    )
+    busy = httpx.Response(503, json=problem_of(ServerError("server busy")), headers={"Retry-After": "3"})
     done = httpx.Response(200, json={"units": 1})
     time = Time()
     transport, seen = scripted(busy, busy, httpx.Response(200, json=[]))
@@ -193,7 +191,7 @@ def test_a_busy_server_is_asked_again_when_it_says_and_says_so_itself_in_the_end
         assert time.waits == [3.0, 3.0]
     transport, seen = scripted(busy, done)
     with client("http://host", patience=2.0, transport=transport) as remote:
-        with pytest.raises(ServerError, match=r"^68 requests are under way$"):
+        with pytest.raises(ServerError, match=r"^server busy$"):
             remote.list(user="ana")
         assert len(seen) == 1
         assert remote.state != "down"
@@ -208,7 +206,7 @@ def test_a_busy_server_is_asked_again_when_it_says_and_says_so_itself_in_the_end
         ),
         (httpx.Response(200, json={"hits": 3}), "answers as another version of Holdfast does"),
         (httpx.Response(302, headers={"Location": "http://elsewhere"}), "answers with HTTP 302"),
-        (httpx.Response(500, text="oops"), "answers with HTTP 500 and 'oops'; look at its log"),
+        (httpx.Response(500, text="oops"), "answers with HTTP 500 and 'oops'; check its log"),
         (httpx.Response(502, text="bad gateway"), "answers with HTTP 502"),
         (
             httpx.Response(
@@ -251,7 +249,7 @@ def test_a_token_opens_what_it_is_for(memory, tmp_path):
     with served(memory, tokens) as address:
         with Memory.open(address, token=secret) as remote:
             assert remote.get("kettle", user="ana").id == "kettle"
-            with pytest.raises(AccessError, match="does not open user 'ben'"):
+            with pytest.raises(AccessError, match="token not valid for user 'ben'"):
                 remote.list(user="ben")
         for wrong in (None, "hf_wrong"):
             with client(address, token=wrong) as remote, pytest.raises(AccessError):
@@ -313,7 +311,7 @@ def test_a_stream_that_breaks_is_not_begun_again():
         transport, seen = scripted(httpx.Response(200, content=whole[:cut]))
         with client("http://host", transport=transport) as remote:
             heard = []
-            with pytest.raises(ServerError, match="the work may be done, so look before you repeat it"):
+            with pytest.raises(ServerError, match="the work may be done, check before you retry"):
                 remote.compact(user="ana", progress=lambda *far: heard.append(far))  # noqa: B023 - called at once
             assert (heard, len(seen)) == ([(0, 2)] * (cut >= whole.index(b"\n\n") + 2), 1)
     transport, seen = scripted(httpx.ConnectError("nobody there"), httpx.Response(200, content=whole))

@@ -1,4 +1,4 @@
-"""The pages at the door: who sees them, what they refuse, what they tell a browser, and what they are drawn from."""
+"""The web inspector: who sees them, what they refuse, what they tell a browser, and what they are drawn from."""
 
 import json
 import os
@@ -202,7 +202,7 @@ def test_a_token_opens_its_own_pages_and_no_others(guarded):
         assert http.get("/unit?id=all-1").status_code == 200
         assert http.get("/forget?id=all-1").status_code == 403
         status = http.get("/status").text
-        assert "units of everyone" not in status
+        assert "units of all users" not in status
         assert "place" not in status
 
 
@@ -359,12 +359,12 @@ def test_a_version_shows_what_changed():
 def test_a_units_page_lists_what_was_decided_and_how_to_overrule_it(memory, here):
     memory.remember("Always answer in French.", user="me", id="fr")
     page = here.get("/unit?id=fr").text
-    assert "What was decided automatically" in page
+    assert "Automatic decisions" in page
     assert "--undo" not in page
     memory.overrule("fr", decision="standing", user="me")
     assert "standing, overruled" in (page := here.get("/unit?id=fr").text)
     assert "--undo" in page
-    assert "What was decided automatically" not in here.get("/unit?id=me-1").text
+    assert "Automatic decisions" not in here.get("/unit?id=me-1").text
     memory.forget(ids="fr", user="me")
 
 

@@ -1,4 +1,4 @@
-"""What travels through a door arrives as it was, to the last bit."""
+"""What travels through an interface arrives as it was, to the last bit."""
 
 import dataclasses
 import io

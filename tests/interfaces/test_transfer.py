@@ -1,4 +1,4 @@
-"""Export and import through doors: held to the token, streamed, as bytes; no path crosses a door."""
+"""Export and import through interfaces: held to the token, streamed, as bytes; file paths are never sent."""
 
 import asyncio
 import io
@@ -81,7 +81,7 @@ def test_a_token_of_one_user_imports_for_that_user_alone(guarded, memory):
     assert (chat["format"], chat["read"], chat["dry_run"]) == ("transcript", 2, True)
 
 
-def test_no_path_crosses_a_door(guarded, tmp_path):
+def test_file_paths_are_never_sent(guarded, tmp_path):
     address, made = guarded
     secret = tmp_path / "chat.txt"
     secret.write_text("User: my secret\nAssistant: kept\n")

@@ -1,4 +1,4 @@
-"""One memory behind every door: embedded, async, remote and async remote answer alike, to the last bit."""
+"""One memory behind every interface: embedded, async, remote and async remote answer alike, to the last bit."""
 
 import asyncio
 import contextlib
@@ -213,7 +213,7 @@ def remote(memory, wrap=embedded):
         yield call
 
 
-DOORS = {
+INTERFACES = {
     "async": asynchronous,
     "remote": remote,
     "async remote": lambda memory: remote(memory, asynchronous),
@@ -240,20 +240,20 @@ def told():
     return steps, answers
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_verb_answers_alike_through_every_door(door, told):
-    with fresh() as memory, DOORS[door](memory) as call:
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_every_verb_answers_alike_through_every_interface(interface, told):
+    with fresh() as memory, INTERFACES[interface](memory) as call:
         for step, due in zip(*told, strict=True):
-            assert outcome(call, *step) == (due if door == "async" else without_pool(due)), step
+            assert outcome(call, *step) == (due if interface == "async" else without_pool(due)), step
 
 
 def test_the_history_has_every_verb_that_travels(told):
     assert {name for name, *_ in told[0]} == set(VERBS)
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_refusal_is_alike_through_every_door(door):
-    with kettle(fresh()) as one, embedded(one) as plain, kettle(fresh()) as two, DOORS[door](two) as call:
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_every_refusal_is_alike_through_every_interface(interface):
+    with kettle(fresh()) as one, embedded(one) as plain, kettle(fresh()) as two, INTERFACES[interface](two) as call:
         for step in REFUSED:
             due = outcome(plain, *step)
             assert isinstance(due, tuple), step

@@ -1,4 +1,4 @@
-"""The state of an answer at every door: HTTP, the client, pages, MCP, the command line and adapters."""
+"""The state of an answer in every interface: HTTP, the client, pages, MCP, the command line and adapters."""
 
 import anyio
 import pytest

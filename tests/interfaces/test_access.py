@@ -328,7 +328,7 @@ def test_a_planted_link_in_the_place_of_a_lock_is_not_followed(tmp_path, plant):
     victim.write_text("precious words")
     for name in ("a.db.tokens.lock", "a.db.serving"):
         plant(tmp_path / name, victim)
-    with pytest.raises(StoreError, match="tokens cannot be kept"):
+    with pytest.raises(StoreError, match="tokens cannot be stored"):
         Tokens(token_file(tmp_path / "a.db")).add("one", "acme")
     with pytest.raises(StoreError, match="cannot be served"):
         listening.serve(str(tmp_path / "a.db"), Settings(), ServerSettings(), print)

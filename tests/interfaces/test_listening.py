@@ -132,7 +132,7 @@ def test_a_link_to_a_store_and_a_folder_that_is_not_there_are_told_in_one_line(t
         serve(str(tmp_path / "link.db"), Settings(), ServerSettings(port=0), pytest.fail)
     with pytest.raises(StoreError, match=r"cannot be served.*check --db"):
         serve(str(tmp_path / "none" / "a.db"), Settings(), ServerSettings(port=0))
-    with pytest.raises(StoreError, match=r"tokens cannot be kept.*check --db"):
+    with pytest.raises(StoreError, match=r"tokens cannot be stored.*check --db"):
         Tokens(token_file(tmp_path / "none" / "a.db")).add("a", "acme")
 
 
