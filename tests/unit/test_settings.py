@@ -62,11 +62,11 @@ def load(overrides=None, *, file=None, **environ):
 
 
 def values(settings):
-    return {row.key: row.value for row in settings.describe(internal=True)}
+    return {row.key: row.value for row in settings.describe()}
 
 
 def origin(settings, key):
-    return next(row.origin for row in settings.describe(internal=True) if row.key == key)
+    return next(row.origin for row in settings.describe() if row.key == key)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_every_named_profile_is_a_group_of_settings():
 
 
 def test_every_key_is_described_once_with_its_value_and_its_origin():
-    rows = Settings().describe(internal=True)
+    rows = Settings().describe()
     assert len({row.key for row in rows}) == len(rows)
     assert all(row.doc.strip() for row in rows)
     assert all(row.origin in ("default", "default recipe") for row in rows)
@@ -121,7 +121,7 @@ def test_every_key_is_described_once_with_its_value_and_its_origin():
 
 def test_every_field_of_every_group_is_described():
     settings = Settings()
-    described = {row.key for row in settings.describe(internal=True)}
+    described = {row.key for row in settings.describe()}
     for group in dataclasses.fields(settings):
         if dataclasses.is_dataclass(getattr(settings, group.name)):
             for field in dataclasses.fields(getattr(settings, group.name)):
@@ -130,7 +130,7 @@ def test_every_field_of_every_group_is_described():
 
 
 def test_every_described_key_can_be_set_to_the_value_it_has():
-    for row in Settings().describe(internal=True):
+    for row in Settings().describe():
         assert load({row.key: row.value}) == Settings(), row.key
 
 
@@ -194,7 +194,7 @@ def test_only_a_file_that_is_passed_over_is_unread(written, tmp_path, monkeypatc
 def test_keys_are_never_shown(tmp_path):
     settings = load({"embedding.api_key": "sk-one", "summariser.api_key": "sk-two"})
     assert (settings.embedding.api_key, settings.summariser.api_key) == ("sk-one", "sk-two")
-    shown = repr(settings) + str(settings) + repr(settings.describe(internal=True))
+    shown = repr(settings) + str(settings) + repr(settings.describe())
     assert "sk-" not in shown
     with pytest.raises(SettingsError) as refusal:
         load({"embedding.api_key": ["sk-three"]})
@@ -299,7 +299,7 @@ def test_a_value_of_a_wrong_type_is_refused_with_its_key(key, value):
     assert key in str(refusal.value)
 
 
-NUMBERS = [row.key for row in Settings().describe(internal=True) if isinstance(row.value, float)]
+NUMBERS = [row.key for row in Settings().describe() if isinstance(row.value, float)]
 
 
 @pytest.mark.parametrize("key", NUMBERS)
