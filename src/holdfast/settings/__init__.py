@@ -32,7 +32,7 @@ _TIME_TO_SPARE_MS = 600_000.0
 class AnalysisSettings:
     """Words of a text (C2)."""
 
-    tokenizer: str = setting("default", "how a text is cut into words (C2)", choices=RECIPES)
+    tokenizer: str = setting("default", "words of a text, as one of the recipes cuts them (C2)", choices=RECIPES)
     aliases: tuple[str, ...] = setting((), "other names of things that facts speak of, as `k8s = Kubernetes`")
 
 
@@ -40,7 +40,7 @@ class AnalysisSettings:
 class TokenSettings:
     """Token costs (C3)."""
 
-    ratios: str = setting("default", "characters per token by script, for budgets", choices=RECIPES)
+    ratios: str = setting("default", "characters per token, as in one of the recipes (C3)", choices=RECIPES)
 
 
 @group("embedding")
@@ -97,7 +97,7 @@ class DenseSettings:
 class HyperSettings:
     """Hypervectors (C5)."""
 
-    positional: bool = setting(default=False, doc="a word elsewhere in the text does not match")
+    positional: bool = setting(default=False, doc="a word at another place of the text does not match")
 
 
 @group("symbolic")
@@ -142,11 +142,11 @@ class ProfileSettings:
     max_results: int = setting(20, "most hits returned unless the caller names a limit", ge=1)
     min_score: float = setting(0.0, "candidates with a lower fused score are dropped", ge=0.0)
     gap: float = share(0.0, "candidates below this share of the best fused score are dropped")
-    rank_by: str = setting("score", "relevance alone, or the C9 score", choices=("fused", "score"))
+    rank_by: str = setting("score", "by the C9 `score`, or `fused`: by relevance alone", choices=("fused", "score"))
     escalation: tuple[str, ...] = setting((), "strategies that run when the first one finds too little")
     escalate_below: int = setting(4, "with fewer candidates the first one has found too little", ge=0)
     mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty means C6's weights and bonus")
-    normalise: str = setting("own", "`best` divides scores by the best", choices=("own", "best"))
+    normalise: str = setting("own", "scores are divided by an `own` scale or by the `best`", choices=("own", "best"))
 
 
 @group("refusal")
@@ -243,7 +243,7 @@ class ProjectionSettings:
     share_frequency: float = setting(0.2, "α_f: share of how often earlier contexts held the unit")
     share_authority: float = setting(0.3, "α_a: share of authority, 1 for core documents")
     keyword_weight: float = setting(0.3, "κ: gain of a unit that holds the keywords", ge=0.0)
-    keywords: str = setting("terms", "C2 terms, or plain words", choices=("terms", "words"))
+    keywords: str = setting("terms", "keywords are C2 `terms`, or plain `words`", choices=("terms", "words"))
     hop_share: float = setting(0.5, "η: share of its parent's score of a linked unit", gt=0.0, lt=1.0)
     hop_floor: float = share(0.15, "θ_hop: linked units with a lower score are dropped")
 
@@ -270,7 +270,7 @@ class TemporalSettings:
     recovered: int = setting(10, "k_rec: how many anchor-rich units are looked at again", ge=1)
     # Derived (scripts/derive_cosines.py): loses 6 % of the gold turns of temporal questions, the contract's .15 9 %.
     recovery_similarity: float = cosine(0.12, "θ_rec: least similarity of those")
-    anchors_required: bool = setting(default=True, doc="those must also hold an anchor")
+    anchors_required: bool = setting(default=True, doc="units looked at again must hold an anchor, as a date")
     picks: int = setting(3, "k_cov: how many units the selector picks at most", ge=1)
     stop: float = share(0.1, "θ_stop: the selector stops when its best candidate scores less")
     keep_rest: bool = setting(default=True, doc="what pass 2 kept follows the picks")
