@@ -245,7 +245,6 @@ def test_one_memorys_settings_are_not_anothers():
         "lexical.k9",
         "lexcal.k1",
         "k1",
-        "refusal.turns",  # a constant, as nobody changes it
         "",
         "lexical",
         "lexical.",
@@ -421,20 +420,16 @@ def test_a_rate_of_an_unknown_kind_is_refused():
         load({"projection.rates.authored": 1e-5})
 
 
-@pytest.mark.parametrize(
-    ("key", "became"),
-    [("symbolic.depth", "3"), ("hyper.weights.topic", "0.35"), ("gate.novelty", "0.35"), ("score.scope_rest", "0.3"),
-     ("hybrid.provisional", "without effect")],
-)  # fmt: skip
-def test_a_key_of_an_earlier_version_says_what_became_of_it(key, became, written):
+@pytest.mark.parametrize("key", ["symbolic.depth", "hyper.weights.topic", "refusal.turns", "stages.rare_names"])
+def test_a_constant_is_no_setting_and_the_refusal_says_where_it_was_named(key, written):
     group, _, name = key.rpartition(".")
     file = written(f"[{group}]\n{name} = 1\n")
     with pytest.raises(SettingsError) as refusal:
         load(file=file)
     assert str(refusal.value) == (
-        f"{key} (from file {file}) is no longer a setting: it is always {became}; take it out"
+        f"there is no setting {key!r} (from file {file}); `holdfast settings` lists all of them"
     )
-    with pytest.raises(SettingsError, match="is no longer a setting"):
+    with pytest.raises(SettingsError, match=rf"no setting '{key}';"):
         load({key: 1})
 
 

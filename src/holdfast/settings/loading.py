@@ -27,18 +27,6 @@ _TOKEN_VARIABLE = f"{_PREFIX}TOKEN"
 _ARGUMENT = "argument"
 # What stands where a secret would be shown.
 HIDDEN = "(hidden)"
-# Keys of earlier versions that are constants of the contract now: nobody had a reason to turn them.
-_FIXED: Mapping[str, object] = {
-    "symbolic.depth": 3, "symbolic.max_seeds": 8, "symbolic.max_derived": 64, "symbolic.max_proofs": 32,
-    "symbolic.max_focused": 12, "symbolic.min_score": 0.15, "symbolic.step_penalty": 0.25,
-    "symbolic.preferred": "relevant_for, has_capability, depends_on, causes", "symbolic.fan_out": 256,
-    "symbolic.max_facts": 4096,
-    "hyper.weights.topic": 0.35, "hyper.weights.claim": 0.35, "hyper.weights.role": 0.2, "hyper.weights.acts": 0.1,
-    "score.scope_active": 1.0, "score.scope_durable": 0.6, "score.scope_rest": 0.3,
-    "gate.novelty": 0.35, "gate.repetition": 0.40, "gate.statement": 0.25,
-    "gate.specificity": 0.40, "gate.action": 0.35, "gate.structure": 0.25, "gate.technical_norm": 1.5,
-    **{f"{profile}.provisional": "without effect" for profile in ("fast", "balanced", "thinking", "hybrid")},
-}  # fmt: skip
 # What users of the sources' systems call a profile or an embedder; every answer gives the name here.
 REAL_NAMES: Mapping[str, str] = {
     "kb-fast": "fast", "kb-balanced": "balanced", "kb-thinkingdb": "thinking",
@@ -241,12 +229,10 @@ def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, ob
     name, _, rest = key.partition(".")
     field, _, entry = rest.partition(".")
     known = groups_of(settings).get(name)
-    told = key if given.origin == _ARGUMENT else f"{key} (from {given.origin})"
-    if key in _FIXED:
-        raise SettingsError(f"{told} is no longer a setting: it is always {_FIXED[key]}; take it out")
     keys = {} if known is None else {one.name: one.metadata for one in dataclasses.fields(known)}
     if field not in keys:
-        raise SettingsError(f"there is no setting {quote_value(key)}; `holdfast settings` lists all of them")
+        told = quote_value(key) if given.origin == _ARGUMENT else f"{quote_value(key)} (from {given.origin})"
+        raise SettingsError(f"there is no setting {told}; `holdfast settings` lists all of them")
     current = getattr(known, field)
     if isinstance(current, Mapping):
         if not entry:
