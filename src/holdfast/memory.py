@@ -333,8 +333,8 @@ class Memory:
         A line is shown when it is likely right. The first call searches fifty times, which takes seconds; the next
         ones take none until something changes. `topic` asks the questions of one; with `limit`, the surest lines.
         """
-        view, most = self._view(**owner), arguments.check_limit(limit)
-        return portrait.about(self._engine, self._question, self._known, view, topic, most, progress)
+        most = arguments.check_limit(limit)
+        return portrait.about(self._engine, self._question, self._known, self._view(**owner), topic, most, progress)
 
     @expand_keywords
     def history(self, id: str, **owner: Unpack[OwnerOptions]) -> Units:
@@ -408,9 +408,8 @@ class Memory:
             InputError: it would supersede itself in a circle.
         """
         view = self._view(**owner)
-        old, new = check_name("id", id) or "", check_name("by", by) or ""
-        self._store.apply([Supersession(view, old, new, self._now())])
-        return self._unit(view, old)
+        self._store.apply([Supersession(view, check_name("id", id) or "", check_name("by", by) or "", self._now())])
+        return self._unit(view, id)
 
     @expand_keywords
     def reinstate(self, id: str, **owner: Unpack[OwnerOptions]) -> Unit:

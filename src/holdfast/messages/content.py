@@ -111,17 +111,18 @@ class Message:
 def plain_message(item: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
     """Return an object with `role` and `content` (or `tool_calls`) as a dict, and all else as it is."""
     is_one = hasattr(item, "role") and (hasattr(item, "content") or hasattr(item, "tool_calls"))
-    return item if isinstance(item, Unit | type) or not is_one else _plain(item, 0)
+    return item if isinstance(item, Unit | type) or not is_one else _plain(item, ())
 
 
-def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401 - whatever the caller gave
-    """Return the values that an object is made of; what has none, or is nested without end, is refused further on."""
-    if depth > MAX_METADATA_DEPTH:
+def _plain(value: Any, around: tuple[object, ...]) -> Any:  # noqa: ANN401 - whatever the caller gave
+    """Return the values that an object is made of; what has none, or holds itself, is refused further on."""
+    if len(around) > MAX_METADATA_DEPTH or any(value is one for one in around):
         return value
+    deeper = partial(_plain, around=(*around, value))
     if isinstance(value, list | tuple):
-        return [_plain(one, depth + 1) for one in value]
+        return [deeper(one) for one in value]
     if isinstance(value, Mapping):
-        return {name: _plain(one, depth + 1) for name, one in value.items()}
+        return {name: deeper(one) for name, one in value.items()}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, type) or callable(value) or not hasattr(value, "__dict__"):
@@ -129,7 +130,7 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401 - whatever the caller
     # `model_extra` has what a server sent and its client's class does not name.
     fields = {**vars(value), **(getattr(value, "model_extra", None) or {})}
     fields |= {name: getattr(value, name) for name in ("role", "content", "tool_calls") if hasattr(value, name)}
-    return {name: _plain(one, depth + 1) for name, one in fields.items() if not name.startswith("_")}
+    return {name: deeper(one) for name, one in fields.items() if not name.startswith("_")}
 
 
 def read_content(content: object, settings: IngestSettings, zone: tzinfo | None = None) -> list[Message]:

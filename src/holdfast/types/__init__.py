@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.types.known import *
 from holdfast.types.outcomes import *
 from holdfast.types.ranked import *
 from holdfast.types.results import *

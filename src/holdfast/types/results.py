@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Bools, Floats
 from holdfast.types.ranked import Candidate, RankedCandidate, Readings
-from holdfast.types.units import JSON, QueryProfile, Unit, iso, shorten
+from holdfast.types.units import JSON, QueryProfile, Unit, shorten
 from holdfast.values import dataclass
 
 Op = Literal["given", "sum", "product", "ratio", "minimum"]
@@ -444,57 +444,6 @@ class SearchResult(Sequence[Hit]):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFact:
-    """A statement that rules recognised, said since `since`, in the units `sources`, the first one first.
-
-    `later_in` is a later unit that states something else of the same subject and relation: both may hold.
-    `replaced` is the value that it took the place of, and `replaced_in` the unit that stated that. What no longer
-    holds ended at `until`, by the unit `ended_by`, as far as either is known.
-    """
-
-    subject: str
-    relation: str
-    value: str
-    since: datetime
-    sources: tuple[str, ...]
-    confidence: float = 1.0
-    document: str = ""
-    replaced: str = ""
-    replaced_in: str = ""
-    current: bool = True
-    until: datetime | None = None
-    ended_by: str = ""
-    later_in: str = ""
-    later_at: datetime | None = None
-
-    @property
-    def line(self) -> str:
-        """Return it on one line, for a prompt."""
-        until = f" until {iso(self.until)[:10]}" if self.until else "" if self.current else ", no longer"
-        before = f", before that {self.replaced}" if self.replaced else ""
-        later = f", earlier: see {iso(self.later_at)[:10]}" if self.later_at else ""
-        said = f"{self.subject} | {self.relation} | {self.value} | since {iso(self.since)[:10]}{until}{before}{later}"
-        return " ".join(said.split())
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the fact as a JSON object; what is empty is left out."""
-        row = {name: getattr(self, name) for name in self.__slots__} | {"sources": [*self.sources]}
-        row |= {name: iso(moment) if (moment := row[name]) else None for name in ("since", "until", "later_at")}
-        return {name: value for name, value in row.items() if value not in ("", None)}
-
-
-class FactTable(tuple[KnownFact, ...]):
-    """Facts in an order that only changes with them: the user's own, then those of documents, by subject."""
-
-    __slots__ = ()
-
-    @property
-    def text(self) -> str:
-        """Return one line for each fact, for a prompt."""
-        return "".join(f"{one.line}\n" for one in self)
 
 
 @dataclass(frozen=True, slots=True)
