@@ -21,7 +21,7 @@ belong together (`yes`) against pairs that do not (`no`):
 
 SET leaves out other sets: the shipped values rest on `locomo` and `beam`, since `minilm` was trained on texts of the
 generator of a third. FOLDER keeps vectors from run to run. Other scripts derive the rest: `dense.exit_*` and the
-funnel benchmarks/cascade.py, `refusal.turns` benchmarks/refusal.py, `gate.threshold` scripts/gate_agreement.py.
+funnel benchmarks/cascade.py, the no-answer rule benchmarks/refusal.py, `gate.threshold` scripts/gate_agreement.py.
 """
 
 from __future__ import annotations

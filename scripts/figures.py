@@ -142,7 +142,7 @@ def public_name(data: Row) -> str:
 
 def changed_settings(settings: Row) -> dict[str, object]:
     """Return the settings of a run that are not the default recipe's, apart from where its store is."""
-    default = {row.key: _plain(row.value) for row in Settings().describe(internal=True)}
+    default = {row.key: _plain(row.value) for row in Settings().describe()}
     return {
         key: value
         for key, value in settings.items()

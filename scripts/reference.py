@@ -148,8 +148,8 @@ def settings() -> Iterator[str]:
     yield from _profiles({name: getattr(ours, name) for name in profiles})
 
 
-def _group(name: str, ours: object, reference: object) -> Iterator[str]:
-    for field in _public_fields(type(ours)):
+def _group(name: str, ours: Any, reference: Any) -> Iterator[str]:
+    for field in dataclasses.fields(ours):
         value, theirs = getattr(ours, field.name), getattr(reference, field.name)
         apart = "" if value == theirs else f"; reference {_shown(theirs)}"
         yield f"- `{name}.{field.name}` ({_shown(value)}{apart}): {field.metadata['doc']}"
@@ -157,15 +157,11 @@ def _group(name: str, ours: object, reference: object) -> Iterator[str]:
 
 def _profiles(profiles: Mapping[str, ProfileSettings]) -> Iterator[str]:
     """One line for a key of all profiles: they have the same."""
-    for field in _public_fields(ProfileSettings):
+    for field in dataclasses.fields(ProfileSettings):
         values = {name: _shown(getattr(profile, field.name)) for name, profile in profiles.items()}
         apart = "; ".join(f"{name} {value}" for name, value in values.items())
         shown = next(iter(values.values())) if len(set(values.values())) == 1 else apart
         yield f"- `PROFILE.{field.name}` ({shown}): {field.metadata['doc']}"
-
-
-def _public_fields(group: type) -> list[dataclasses.Field[Any]]:
-    return [each for each in dataclasses.fields(group) if not each.metadata.get("internal")]
 
 
 def _field(group: type, name: str) -> dataclasses.Field[Any]:

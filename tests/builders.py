@@ -69,6 +69,15 @@ def watched(seconds):
         yield
 
 
+@contextlib.contextmanager
+def constants(module, **values):
+    """Give constants of a module other values for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(module, name, value)
+        yield
+
+
 def program(path):
     """Return a program of this repository as a module, by its path: scripts and benchmarks are no packages."""
     file = Path(__file__).parents[1] / path

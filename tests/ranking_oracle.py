@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from holdfast.kernels.vectors import decay
+from holdfast.ranking import stages as shipped
+from holdfast.ranking.score import LEAST_NEARNESS_DOCUMENTS, LEAST_NEARNESS_TURNS
 from holdfast.ranking.stages import LEAST_MEANT, NEAREST_TIME, ONLY_TIME
 from holdfast.text.dates import TimeRange
 from holdfast.text.names import entities, folded_words, phrases, titles
@@ -15,6 +17,7 @@ from holdfast.text.temporal import told_times
 from holdfast.types import Adjustment, Mention
 
 UNLISTED_WEIGHT = 1.0
+LEAST_NEARNESS = {"turns": LEAST_NEARNESS_TURNS, "documents": LEAST_NEARNESS_DOCUMENTS}
 ACTIVE, DURABLE, REST = 1.0, 0.6, 0.3  # how much a scope counts (C9)
 NO_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 
@@ -110,7 +113,7 @@ def complete(world, results, staged_profile):
             ids |= dict.fromkeys(happened_then(world))
         if world.settings.stages.smoothing:
             ids |= dict.fromkeys(near for one in [*ids] for near in world.beside.get(one, ()) if near is not None)
-            beside = {one: [near for near in world.beside.get(one, ()) if near is not None] for one in ids}
+            beside = {one: world.beside.get(one, ()) for one in ids}
     return join(world, results, ids), beside
 
 
@@ -198,8 +201,8 @@ def merge_copies(rows):
 
 
 def refuse(world, rows):
-    limits, query = world.settings.refusal, world.query
-    if query.vector is None or query.only_time or not limits.enabled or not rows:
+    query = world.query
+    if query.vector is None or query.only_time or not world.settings.refusal.enabled or not rows:
         return ""
     terms = len(query.terms)
     if query.time_range is not None and any(of_time(row.unit, query) for row in rows):
@@ -212,7 +215,7 @@ def refuse(world, rows):
     for kind, pairs in near.items():
         if pairs:
             best = max(words for words, _ in pairs) + 4.0 * max(cosine for _, cosine in pairs)
-            if best - 0.15 * min(terms, 4) >= getattr(limits, kind):
+            if best - 0.15 * min(terms, 4) >= LEAST_NEARNESS[kind]:
                 return ""
     words, cosine = (max(side) for side in zip(*near["turns"], *near["documents"], strict=True))
     reason = f"no candidate covers more than {words:.2f} of its words or has a cosine above {cosine:.2f}"
@@ -290,7 +293,7 @@ def smoothing(world, rows, beside):
         ]
         if not near:
             return None
-        taken = settings.smoothing / (1.0 + (len(row.unit.text) / settings.smoothing_length) ** 2)
+        taken = settings.smoothing / (1.0 + (len(row.unit.text) / shipped.SMOOTHING_HALF_LENGTH) ** 2)
         return Adjustment("neighbours", settings.smoothing - taken if answer else taken, max(near))
 
     return smooth
@@ -380,7 +383,7 @@ def choose_parents(world, rows, most):
 
 def find_mentions(world, rows):
     settings, asked = world.settings.stages, folded_words(world.query.text)
-    parents = choose_parents(world, rows, settings.link_parents)
+    parents = choose_parents(world, rows, shipped.LINK_PARENTS)
     found = []
     for weight, mentioned in ((settings.mentions, False), (settings.shared_names, True)):
         for unit in parents if weight else ():
@@ -388,7 +391,7 @@ def find_mentions(world, rows):
             found += [
                 Mention(unit.id, target, key, not mentioned)
                 for key in names
-                if f" {key} " not in asked and len(world.leads.get((key, mentioned), ())) <= settings.rare_names
+                if f" {key} " not in asked and len(world.leads.get((key, mentioned), ())) <= shipped.RARE_NAME_UNITS
                 for target in world.leads.get((key, mentioned), ())
                 if target != unit.id
             ]
@@ -415,7 +418,7 @@ def link(world, rows, mentions, full):
 def share_name(parent, target, settings):
     if target.kind == "turn" and target.session is not None and target.session == parent.session:
         return 0.0
-    return settings.shared_names / (1.0 + (len(target.text) / settings.shared_length) ** 2)
+    return settings.shared_names / (1.0 + (len(target.text) / shipped.SHARED_HALF_LENGTH) ** 2)
 
 
 def diversify(world, rows, full):
@@ -427,7 +430,7 @@ def diversify(world, rows, full):
             break
         words = frozenset(row.unit.text.casefold().translate(NO_PUNCTUATION).split())
         by = (row.unit.author, row.unit.speaker)
-        alike = (one for one, other in said if same(words, other, settings.same_words))
+        alike = (one for one, other in said if same(words, other, shipped.SAME_WORDS))
         first = next((one for one in alike if (one.author, one.speaker) == by), None)
         if first is None:
             said.append((row.unit, words))

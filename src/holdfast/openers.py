@@ -129,9 +129,12 @@ _ANALYSIS_VERSION = 13
 
 def derivation(settings: Settings) -> Derivation:
     """Return the derivation the settings describe."""
+    analysis, positional = settings.analysis, settings.hyper.positional
+    # Hypervectors that go with no recipe's words are another index; those of the recipes are told by the words.
+    apart = [{"positional": positional}] if positional == (analysis.tokenizer == "default") else []
     return Derivation(  # of nothing but what another process can be given
-        analyse=partial(analyse, settings=settings.analysis),
+        analyse=partial(analyse, settings=analysis),
         hypervectors=partial(encode_unit, settings=settings.hyper),
-        fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(settings.analysis)]),
+        fingerprint=json.dumps([_ANALYSIS_VERSION, asdict(analysis), *apart]),
         tokens=symbol_tokens,
     )

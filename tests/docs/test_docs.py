@@ -23,7 +23,7 @@ PICTURE = ROOT / "docs" / "img" / "pipeline.svg"
 EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
-MOST_WORDS = 38_380  # 7,500 of them are the contract, 4,200 the reference, which lists every public setting
+MOST_WORDS = 38_990  # 7,500 of them are the contract, 4,200 the reference, which lists every public setting
 # Pages of the interfaces and of more than one machine are counted apart, as their code is: each has its own readers.
 MOST_WORDS_OF_INTERFACES, MOST_WORDS_OF_SCALE = 3_400, 1_400
 MOST_WORDS_OF_A_GUIDE = 900
@@ -65,14 +65,14 @@ def test_the_python_blocks_run_and_print_what_the_page_says(page):
     assert bool(contract_tests) == ("Contract):" in page.read_text(encoding="utf-8"))
 
 
-def test_every_public_setting_is_in_the_reference_and_no_internal_one():
+def test_every_setting_is_in_the_reference():
     text = REFERENCE.read_text(encoding="utf-8")
     listed = set(re.findall(r"^- `([a-z]+\.\w+)` \(", text, re.MULTILINE))
     profiled = set(re.findall(r"^- `PROFILE\.(\w+)` \(", text, re.MULTILINE))
     for group in (field.name for field in fields(Settings) if is_dataclass(getattr(Settings(), field.name))):
         for field in fields(getattr(Settings(), group)):
             named = field.name in profiled if group in PROFILES else f"{group}.{field.name}" in listed
-            assert named != bool(field.metadata.get("internal")), f"{group}.{field.name}"
+            assert named, f"{group}.{field.name}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)

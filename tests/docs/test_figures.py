@@ -25,7 +25,7 @@ def row(system, value, data="talk", **more):
 def write_run(folder, runs, *, data=(CHATS,), quick=False, changed=None, records=None):
     """Write a run's folder: its manifest, and the single questions of each system as {question: recall@10}."""
     folder.mkdir()
-    settings = {each.key: each.value for each in Settings().describe(internal=True)} | (changed or {})
+    settings = {each.key: each.value for each in Settings().describe()} | (changed or {})
     manifest = {"quick": quick, "settings": settings, "data": list(data), "runs": runs}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     lines = [

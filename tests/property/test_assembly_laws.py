@@ -135,7 +135,6 @@ SETTINGS = st.builds(
     min_turns=st.integers(0, 5),
     lenient_hard=st.booleans(),
     packing=st.sampled_from(["prefix", "skip", "excerpt"]),
-    excerpt_sentences=st.integers(1, 3),
 )
 BUDGETS = st.one_of(st.integers(0, 60), st.integers(60, 400), st.integers(400, 3000), st.just(10**12))
 

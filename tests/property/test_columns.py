@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ranking_oracle as oracle
-from builders import NOW, known_of, later, make_unit, make_view
+from builders import NOW, constants, known_of, later, make_unit, make_view
 from holdfast import Settings
+from holdfast.ranking import stages
 from holdfast.ranking.score import Scoring, explain_fused, explain_rel
 from holdfast.recall import cut_candidates, rank, retrieve_candidates
 from holdfast.retrieval.question import Engine, Question
@@ -49,7 +50,7 @@ def worlds(draw):
         gap=draw(st.sampled_from([0.0, 0.3])),
     )  # fmt: skip
     settings = dataclasses.replace(
-        Settings(), stages=draw(st.sampled_from([StageSettings(), RARE, QUIET]) | st.builds(wild, *[shares] * 7)),
+        Settings(), stages=draw(st.sampled_from([StageSettings(), QUIET]) | st.builds(wild, *[shares] * 7)),
         refusal=RefusalSettings(enabled=draw(st.booleans())),
     )  # fmt: skip
     scores = {name: {one: draw(claims(name)) for one in units} for name in (*PRIMARY, "echo")}
@@ -61,11 +62,12 @@ def worlds(draw):
 def wild(smoothing, perspective, time_range, mentions, shared_names, diversity, questions):
     return StageSettings(
         smoothing=smoothing, perspective=perspective, time_range=time_range, mentions=mentions,
-        shared_names=shared_names, diversity=diversity, questions=questions, link_parents=2,
+        shared_names=shared_names, diversity=diversity, questions=questions,
     )  # fmt: skip
 
 
-RARE = StageSettings(rare_names=1, link_parents=1, same_words=0.5)
+# So few units hardly meet bounds that are made for thousands.
+BOUNDS = ({}, {"LINK_PARENTS": 2}, {"RARE_NAME_UNITS": 1, "LINK_PARENTS": 1, "SAME_WORDS": 0.5})
 QUIET = StageSettings(
     smoothing=0.0, perspective=0.0, mentions=0.0, shared_names=0.0, questions=0.0, diversity=0.0, identifiers=0.0
 )
@@ -203,11 +205,12 @@ def said(one):
     return one.unit_id, one.fused.hex(), one.rel.hex(), dict(one.claims), one.merged_ids, made
 
 
-@given(worlds(), st.integers(1, 10), st.sampled_from([None, "s1"]))
-def test_ranking_on_columns_is_ranking_one_candidate_at_a_time(world, depth, session):
+@given(worlds(), st.integers(1, 10), st.sampled_from([None, "s1"]), st.sampled_from(BOUNDS))
+def test_ranking_on_columns_is_ranking_one_candidate_at_a_time(world, depth, session, bounds):
     view = make_view(session=session, reference_time=NOW)
-    found, kept, cuts, (ranked, scores) = on_columns(world, depth, view)
-    fusion, rows, refused = oracle.find(world, depth)
+    with constants(stages, **bounds):
+        found, kept, cuts, (ranked, scores) = on_columns(world, depth, view)
+        fusion, rows, refused = oracle.find(world, depth)
     assert found.fusion.full_marks.hex() == fusion.full.hex()
     assert [said(one) for one in found.pool.candidates()] == [told(row) for row in rows]
     assert found.refused == refused

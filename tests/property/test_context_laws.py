@@ -77,7 +77,7 @@ RECIPES = {
     "excerpt": changed(DEFAULT, "assembly", packing="excerpt", min_turns=0),
     "shares": changed(DEFAULT, "assembly", lenient_hard=False, hard_share=0.05, soft_share=0.45, tail_share=0.5),
     "full stages": changed(DEFAULT, "stages", perspective=1.0, smoothing=1.0, time_range=1.0),
-    "half stages": changed(DEFAULT, "stages", perspective=0.0, smoothing=0.9, smoothing_length=5.0),
+    "half stages": changed(DEFAULT, "stages", perspective=0.0, smoothing=0.9),
     "no floor": changed(DEFAULT, "projection", floor=0.0, first=3, second=3, growth=0, keyword_weight=0.0),
     "temporal": changed(REFERENCE, "temporal", wide=True, activation=0.01, stop=0.0),
 }

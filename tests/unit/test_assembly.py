@@ -11,6 +11,7 @@ import pytest
 
 from builders import assemble, later, make_unit
 from holdfast.arguments import choose_budget
+from holdfast.context import pack
 from holdfast.context.pack import excerpts, fill, term_overlap
 from holdfast.context.plan import ContextRequest, check_hard, counting, longest_prefix, plan_tail, share_of
 from holdfast.errors import BudgetError, InputError, SettingsError
@@ -152,7 +153,6 @@ def test_the_reference_recipe_has_the_contracts_constants():
         ("tail_share", 1.5),
         ("min_turns", -1),
         ("packing", "best"),
-        ("excerpt_sentences", 0),
     ],
 )
 def test_a_setting_outside_its_domain_is_refused_with_key_and_value(key, value):
@@ -425,8 +425,8 @@ def test_a_long_item_waits_whatever_the_room_and_the_first_never_does():
         assert set(shown(budget, 5)) <= set(shown(budget + 1, 5))
 
 
-def test_an_excerpt_shows_the_best_sentences_in_their_order_with_its_id():
-    settings = AssemblySettings(packing="excerpt", excerpt_sentences=2, item_tokens=0)
+def test_an_excerpt_shows_the_best_sentences_in_their_order_with_its_id(monkeypatch):
+    settings = AssemblySettings(packing="excerpt", item_tokens=0)
     score = term_overlap(["boat", "sold", "porto"])
     long, short = (
         RecalledUnit(make_unit("long", LONG, session="s1"), 0.9),
@@ -436,6 +436,7 @@ def test_an_excerpt_shows_the_best_sentences_in_their_order_with_its_id():
     def words(text):
         return len(re.findall(r"\w+", text))
 
+    monkeypatch.setattr(pack, "EXCERPT_SENTENCES", 2)
     context = assemble(request(45, words, settings), [long, short], score)
     assert "user (excerpt of long): The red boat is in Porto! … The boat was sold in May.\n" in context.text
     assert [(item.id, item.kind) for item in context.items] == [("long", "excerpt"), ("short", "whole")]

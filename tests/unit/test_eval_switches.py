@@ -19,7 +19,7 @@ HYBRID = [name for name in SWITCHES if name not in {*PROOFS, "hdc-vsa"}]
 
 
 def flat(settings):
-    return {row.key: row.value for row in settings.describe(internal=True)}
+    return {row.key: row.value for row in settings.describe()}
 
 
 def changed(name, settings=None):

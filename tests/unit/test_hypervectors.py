@@ -8,6 +8,7 @@ import pytest
 from builders import ask, make_unit, make_view, opened, patient, retrieve
 from holdfast import Settings
 from holdfast.kernels import hypervectors as hv
+from holdfast.openers import derivation
 from holdfast.retrieval.hyperdimensional import HyperdimensionalStrategy, encode_query, encode_unit
 from holdfast.settings import AnalysisSettings, HyperSettings
 from holdfast.store.queries import HYPER_FIELDS, MISSING_FIELD, HyperQuery, UnitHypervectors
@@ -350,3 +351,13 @@ def test_no_owner_is_answered_from_another_owners_vectors(other):
         for view, expected in ((make_view(), 0.35), (make_view(**other), 0.0), (make_view(), 0.35)):
             raw, _ = asked(memory, question, ["u"], strategy, view)["u"]
             assert raw == pytest.approx(expected)
+
+
+def test_an_index_of_other_hypervectors_or_words_is_another_index():
+    theirs, alias = {"recipe": "reference"}, {"analysis.aliases": ["k8s = Kubernetes"]}
+    ways = ({}, theirs, {"hyper.positional": True}, theirs | {"hyper.positional": False}, alias)
+    found = [derivation(Settings.load(way, environ={})).fingerprint for way in ways]
+    assert len({*found}) == len(ways)
+    # A store that was made by a recipe asks for no reindex.
+    for name, told in zip(("default", "reference"), found, strict=False):
+        assert told.partition(", ")[2] == f'{{"tokenizer": "{name}", "aliases": []}}]'

@@ -6,12 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from builders import ask, make_claims, make_pool, make_unit, opened, program
+from builders import ask, constants, make_claims, make_pool, make_unit, opened, program
 from holdfast import Memory, Settings, sample
 from holdfast.cli import output
 from holdfast.kernels import bm25
+from holdfast.ranking import score as ranking
 from holdfast.ranking.read import RECIPES
-from holdfast.ranking.score import LIMITS, Evidence, confidence, missing, nearness, refusal
+from holdfast.ranking.score import LEAST_NEARNESS_TURNS, LIMITS, Evidence, confidence, missing, nearness, refusal
 from holdfast.retrieval.lexical import LexicalStrategy
 from holdfast.settings import RefusalSettings
 from holdfast.testing.contracts import HashEmbedder
@@ -21,8 +22,14 @@ from holdfast.types import Readings, TurnReading
 derivation = program("benchmarks/refusal.py")
 
 UNRELATED = "What is the average complexity of quicksort?"
-# Powers of two, so that every sum below is exact; the length of a question asks for nothing.
-BARS = RefusalSettings(turns=1.0, documents=1.5)
+ON = RefusalSettings()
+
+
+@pytest.fixture
+def plain_bars():
+    """Ask for powers of two, so that every sum is exact; the length of a question asks for nothing."""
+    with constants(ranking, LEAST_NEARNESS_TURNS=1.0, LEAST_NEARNESS_DOCUMENTS=1.5):
+        yield
 
 
 def pool_of(*near, author="user"):
@@ -38,6 +45,7 @@ def pool_of(*near, author="user"):
     return make_pool([(make_unit(unit_id, author=author), 1.0) for unit_id in ids], claims=said)
 
 
+@pytest.mark.usefixtures("plain_bars")
 @pytest.mark.parametrize(
     ("coverage", "cosine", "refused"),
     [
@@ -55,41 +63,44 @@ def pool_of(*near, author="user"):
     ],
 )
 def test_coverage_and_cosine_are_weighed_together(coverage, cosine, refused):
-    assert bool(refusal(pool_of((coverage, cosine)), 0, BARS)) == refused
+    assert bool(refusal(pool_of((coverage, cosine)), 0, ON)) == refused
 
 
+@pytest.mark.usefixtures("plain_bars")
 def test_more_is_asked_of_documents_and_either_kind_may_answer():
     near = (0.5, 0.125)
-    assert refusal(pool_of(near), 0, BARS) == ""
-    assert refusal(pool_of(near, author="document"), 0, BARS) != ""
-    assert refusal(pool_of((0.5, 0.25), author="document"), 0, BARS) == ""
+    assert refusal(pool_of(near), 0, ON) == ""
+    assert refusal(pool_of(near, author="document"), 0, ON) != ""
+    assert refusal(pool_of((0.5, 0.25), author="document"), 0, ON) == ""
 
 
+@pytest.mark.usefixtures("plain_bars")
 def test_less_is_asked_of_a_short_question():
     pool = pool_of((0.5, 0.2))
-    assert [bool(refusal(pool, terms, BARS)) for terms in (1, 2, 3, 9)] == [False, False, True, True]
+    assert [bool(refusal(pool, terms, ON)) for terms in (1, 2, 3, 9)] == [False, False, True, True]
     assert nearness(0.5, 0.2, 4) == nearness(0.5, 0.2, 400)
 
 
 def test_the_reason_names_both_numbers():
-    reason = refusal(pool_of((0.125, 0.0), (0.0, 0.0625)), 3, BARS)
+    reason = refusal(pool_of((0.125, 0.0), (0.0, 0.0625)), 3, ON)
     assert "0.12 of its words" in reason or "0.13 of its words" in reason
     assert "cosine above 0.06" in reason
 
 
+@pytest.mark.usefixtures("plain_bars")
 def test_the_best_words_and_the_best_meaning_may_be_of_different_candidates_wherever_they_rank():
     words, meaning, far = (0.5, 0.0), (0.0, 0.125), (0.0, 0.0)
-    assert refusal(pool_of(words, meaning), 0, BARS) == refusal(pool_of(far, meaning, words), 0, BARS) == ""
-    assert refusal(pool_of(words, far), 0, BARS) != ""
+    assert refusal(pool_of(words, meaning), 0, ON) == refusal(pool_of(far, meaning, words), 0, ON) == ""
+    assert refusal(pool_of(words, far), 0, ON) != ""
 
 
 def test_a_unit_that_holds_every_word_of_the_question_is_never_refused():
-    assert refusal(pool_of((0.0, 0.2), (1.0, 0.0)), 9, RefusalSettings()) == ""
-    assert refusal(pool_of((1.0, 0.0), author="document"), 9, RefusalSettings()) == ""
+    assert refusal(pool_of((0.0, 0.2), (1.0, 0.0)), 9, ON) == ""
+    assert refusal(pool_of((1.0, 0.0), author="document"), 9, ON) == ""
 
 
 def test_nothing_found_is_not_refused_and_a_switched_off_rule_refuses_nothing():
-    assert refusal(pool_of(), 3, BARS) == ""
+    assert refusal(pool_of(), 3, ON) == ""
     assert refusal(pool_of((0.0, 0.0)), 3, RefusalSettings(enabled=False)) == ""
 
 
@@ -262,25 +273,26 @@ def test_conversations_of_a_large_set_are_left_out_together():
     assert len({*derivation.folds([chat(who, 0.0) for who in "abc"]).values()}) == 3
 
 
+@pytest.mark.usefixtures("plain_bars")
 def test_less_nearness_may_be_asked_of_turns_and_never_of_documents():
     near = (0.5, 0.05)
-    assert refusal(pool_of(near), 0, BARS) != ""
-    assert refusal(pool_of(near), 0, BARS, turns=0.7) == ""
-    assert refusal(pool_of(near, author="document"), 0, BARS, turns=0.7) != ""
+    assert refusal(pool_of(near), 0, ON) != ""
+    assert refusal(pool_of(near), 0, ON, turns=0.7) == ""
+    assert refusal(pool_of(near, author="document"), 0, ON, turns=0.7) != ""
 
 
 def test_the_reader_refuses_above_its_limit_unless_a_document_is_near_or_refusal_is_off():
     pool = dataclasses.replace(pool_of((0.5, 0.3)), readings=Readings({"u0": TurnReading(0.0, 0.1, 0.0, 0.0)}, 4.5))
-    assert missing(pool, 2, BARS, least=4.25) == "the one turn read does not answer it (4.50 > 4.25)"
-    assert missing(pool, 2, BARS, least=4.75) == ""
+    assert missing(pool, 2, ON, least=4.25) == "the one turn read does not answer it (4.50 > 4.25)"
+    assert missing(pool, 2, ON, least=4.75) == ""
     assert missing(pool, 2, RefusalSettings(enabled=False), least=4.25) == ""
-    assert missing(dataclasses.replace(pool, readings=None), 2, BARS, least=4.25) == ""
+    assert missing(dataclasses.replace(pool, readings=None), 2, ON, least=4.25) == ""
     near = dataclasses.replace(pool_of((0.5, 0.4), author="document"), readings=pool.readings)
-    assert missing(near, 2, BARS, least=4.25) == ""
+    assert missing(near, 2, ON, least=4.25) == ""
 
 
 def test_every_way_of_reading_has_its_limits():
     assert LIMITS.keys() == RECIPES.keys()
     for limits in LIMITS.values():
-        assert limits.far <= RefusalSettings().turns <= limits.near
+        assert limits.far <= LEAST_NEARNESS_TURNS <= limits.near
         assert limits.nothing_far <= limits.nothing

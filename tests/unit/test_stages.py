@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, known_of, later, make_claims, make_pool, make_unit, make_view, opened
+from builders import NOW, constants, known_of, later, make_claims, make_pool, make_unit, make_view, opened
 from holdfast import Settings
 from holdfast.errors import SettingsError
+from holdfast.ranking import stages
 from holdfast.ranking.pool import StageEffect, StageInputs
 from holdfast.ranking.score import Fusion, explain_rel, fuse
 from holdfast.ranking.stages import (
@@ -41,8 +42,8 @@ def pool_of(*rows, beside=None, **fields):
     return make_pool([(make_unit(key, text, **fields), rel) for key, rel, text in rows], beside=beside)
 
 
-def smoothed(pool, weight=0.5, length=160.0):
-    return smooth_neighbours(pool, setting_of(asking(), StageSettings(smoothing=weight, smoothing_length=length)))
+def smoothed(pool, weight=0.5):
+    return smooth_neighbours(pool, setting_of(asking(), StageSettings(smoothing=weight)))
 
 
 def setting_of(query, settings):
@@ -86,14 +87,15 @@ def test_an_answer_takes_over_from_what_it_answers_where_it_is_asked_for(charact
     answer = (make_unit("b", "x" * characters, author="assistant"), 0.2)
     thanks = (make_unit("c", "thanks"), 0.9)
     pool = make_pool([asked, answer, thanks], beside={"a": (None, "b"), "b": ("a", "c"), "c": ("b", None)})
-    staging = setting_of(asking(perspective="assistant"), StageSettings(smoothing=0.5, smoothing_length=160.0))
+    staging = setting_of(asking(perspective="assistant"), StageSettings(smoothing=0.5))
     found = smooth_neighbours(pool, staging).candidate(1)
     assert found.adjustments == (Adjustment("neighbours", pytest.approx(taken, abs=1e-4), 0.8),)
 
 
 def test_neighbours_count_as_they_were_before_the_stage():
     beside = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
-    pool = smoothed(pool_of(("a", 0.0, "x"), ("b", 0.0, "x"), ("c", 1.0, "x"), beside=beside), 1.0, 1e9)
+    with constants(stages, SMOOTHING_HALF_LENGTH=1e9):
+        pool = smoothed(pool_of(("a", 0.0, "x"), ("b", 0.0, "x"), ("c", 1.0, "x"), beside=beside), 1.0)
     assert dict(zip(pool.ids, pool.rel.tolist(), strict=True)) == {"a": 0.0, "b": 1.0, "c": 0.0}
 
 
@@ -305,12 +307,6 @@ def test_a_share_outside_its_domain_is_refused(name, value):
         StageSettings(**{name: value})
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_a_length_of_nothing_is_refused(value):
-    with pytest.raises(SettingsError):
-        StageSettings(smoothing_length=value)
-
-
 # ----------------------------------------------------------------------------------------- inside a search
 
 
@@ -403,8 +399,8 @@ def test_in_the_reference_recipe_relevance_is_the_cosine():
 def test_each_stage_can_be_switched_off_alone(stage, off):
     with told(dataclasses.replace(EAGER, stages=StageSettings(**off))) as memory:
         found = memory.search(QUESTION, user="ana")
-        stages = {change.stage for one in found.trace.candidates for change in one.adjustments}
-        assert stages == {"neighbours", "perspective", "time range", "only asks"} - {stage}
+        seen = {change.stage for one in found.trace.candidates for change in one.adjustments}
+        assert seen == {"neighbours", "perspective", "time range", "only asks"} - {stage}
 
 
 # -------------------------------------------------------------------------------------------- names leave

@@ -1,19 +1,18 @@
 """One cluster → one summary: the ladder, the gate and what is said about every fallback (C18)."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from builders import make_unit
+from builders import constants, make_unit
 from holdfast.errors import EmbedderError, InputError, SummariserError
+from holdfast.lifecycle import summarise as ladder
 from holdfast.lifecycle.summarise import summarise
 from holdfast.models.summariser import Writing
 from holdfast.settings import CompactionSettings
 from holdfast.types import Declined, Trivial
 
-SETTINGS = CompactionSettings()
 TURNS = (
     "I moved to Lisbon in spring and the flat is small but bright.",
     "The landlord wants the rent of 950 euros on the first day of each month.",
@@ -55,17 +54,20 @@ class Fake:
         return answer if isinstance(answer, Writing) else Writing(answer, 0.9)
 
 
-def run(turns=None, vectors=None, summariser=None, *, embed=None, counter=words, **settings):
+def run(turns=None, vectors=None, summariser=None, *, embed=None, counter=words, **given):
+    """Summarise; a name in capitals is a constant of the ladder, another one a setting."""
+    bounds = {name: given.pop(name) for name in [*given] if name.isupper()}
     turns = units(*TURNS) if turns is None else turns
     vectors = VECTORS if vectors is None else vectors
-    return summarise(
-        turns,
-        vectors,
-        settings=dataclasses.replace(SETTINGS, **settings),
-        embed=embed or (lambda _: CENTRE),
-        counter=counter,
-        summariser=summariser,
-    )
+    with constants(ladder, **bounds):
+        return summarise(
+            turns,
+            vectors,
+            settings=CompactionSettings(**given),
+            embed=embed or (lambda _: CENTRE),
+            counter=counter,
+            summariser=summariser,
+        )
 
 
 def picked_words(*places):
@@ -102,12 +104,12 @@ def test_a_line_says_who_said_it():
         make_unit("c", "short", speaker="assistant", author="user"),
     ]
     turns[2] = turns[2].evolve(text="short and not picked at all")
-    found = run(turns, np.ones((3, 2), np.float32), density=0.6)
+    found = run(turns, np.ones((3, 2), np.float32), DENSITY=0.6)
     assert found.text.splitlines() == [
         "Ana Souza: The boat leaves at noon on most days of the week.",
         "assistant: Then pack the tent before the rain begins again.",
     ]
-    borrowed = run([turns[2], *turns[:2]], np.ones((3, 2), np.float32), density=0.3, min_terms=0)
+    borrowed = run([turns[2], *turns[:2]], np.ones((3, 2), np.float32), DENSITY=0.3, min_terms=0)
     assert borrowed.text == "user: short and not picked at all"
 
 
@@ -131,7 +133,7 @@ def test_one_turn_is_trivial_and_asks_nobody():
 
 def test_fewer_picks_are_tried_when_the_first_save_nothing():
     turns = units("ok", *["one two three four five six seven"] * 4)
-    found = run(turns, np.ones((5, 2), np.float32), density=1.0)
+    found = run(turns, np.ones((5, 2), np.float32), DENSITY=1.0)
     assert (found.rung, len(found.picks)) == ("tight", 2)
     assert found.notes == (
         "an extractive summary of 5 of 5 turns costs 34 tokens, its turns cost 29; it saves nothing",
@@ -154,7 +156,7 @@ def test_the_last_try_keeps_all_that_fit_its_tokens():
     def dear_if_long(text):
         return 100 if text.count("\n") >= 4 else words(text)
 
-    found = run(turns, np.ones((20, 2), np.float32), counter=dear_if_long, last_tokens=9)
+    found = run(turns, np.ones((20, 2), np.float32), counter=dear_if_long, LAST_TOKENS=9)
     assert found.rung == "last"
     assert found.text == "user: one two three\nuser: four\nuser: five six"
 
@@ -177,7 +179,7 @@ def test_a_summary_that_costs_as_much_is_no_progress():
 
 def test_a_written_summary_that_keeps_everything_is_accepted():
     summariser = Fake(f"  {GOOD}\n")
-    found = run(summariser=summariser, density=0.6)
+    found = run(summariser=summariser, DENSITY=0.6)
     assert (found.text, found.method, found.rung, found.notes) == (GOOD, "abstractive", "normal", ())
     assert found.conf_model == 0.9
     assert found.confidence == pytest.approx(0.8 * found.conf_space + 0.2 * 0.9, abs=1e-12)
@@ -187,7 +189,7 @@ def test_a_written_summary_that_keeps_everything_is_accepted():
 
 def test_the_summariser_reads_all_turns_and_is_told_what_to_keep():
     summariser = Fake(GOOD)
-    run(summariser=summariser, density=1.0)
+    run(summariser=summariser, DENSITY=1.0)
     turns, most, keep = summariser.asked[0]
     assert turns == [f"user: {text}" for text in TURNS]
     assert most == 64
@@ -229,7 +231,7 @@ def test_a_summary_off_the_subject_is_replaced_by_the_extractive_one():
 
 def test_a_summary_that_drops_something_is_replaced():
     found = run(
-        summariser=Fake("Lives in a bright flat near a tram, and the rent is due."), density=1.0, counter=most_words
+        summariser=Fake("Lives in a bright flat near a tram, and the rent is due."), DENSITY=1.0, counter=most_words
     )
     assert found.method == "extractive"
     assert found.notes[0] == "it dropped 'Lisbon', '950', 'not like the noise of the tram'; extractive instead"

@@ -43,6 +43,8 @@ SentenceScore = Callable[[str], float]
 # How far an item's own count may lie above its growth of the text: estimators round up, and some price the digits
 # of a frame by the letter before them. An item farther above the room is not tried.
 _LOCAL_ERROR = 8
+# What answers a question stands in few sentences; with more, an excerpt saves little.
+EXCERPT_SENTENCES = 3
 
 
 def fill(
@@ -217,7 +219,7 @@ class _Packer:
         frame, _ = quote(Quote.part(entry.quoted.unit, "", self.zone, entry.quoted.replaced), self.cursor)
         if not self._is_near(self.count(frame)):
             return []
-        return excerpts(entry.quoted.text, self.score, self.settings.excerpt_sentences)
+        return excerpts(entry.quoted.text, self.score, EXCERPT_SENTENCES)
 
     def _take(self, entry: _PackedItem) -> bool:
         if not self._is_near(self.count(entry.quoted.line)):

@@ -352,7 +352,7 @@ def describe_run(
     return {
         **facts,
         "machine": machine(),
-        "settings": {row.key: row.value for row in settings.describe(internal=True)},
+        "settings": {row.key: row.value for row in settings.describe()},
         "data": [_describe_set(data) for data in sets],
         "runs": [{"set": run.set, "system": run.system, **run.summary} for run in runs],
     }

@@ -3,9 +3,9 @@
 ::
 
     rung      with a summariser                          without
-    normal    written, `tokens` long                     extractive at `density`
-    tight     written, `tight_tokens` long               extractive at `tight_density`
-    last      extractive at `tight_density`, then within `last_tokens`
+    normal    written, `tokens` long                     extractive at `DENSITY`
+    tight     written, `TIGHT_TOKENS` long               extractive at `TIGHT_DENSITY`
+    last      extractive at `TIGHT_DENSITY`, then within `LAST_TOKENS`
               declined
 
 A try is kept when it costs fewer tokens than its turns. A written summary must also align with them, keep the names,
@@ -140,6 +140,10 @@ Embed = Callable[[str], NDArray[np.float32]]
 _LEFT_OUT = " … "
 # exp(mean log p) may pass 1 by rounding, never by more.
 _ROUNDING = 1e-6
+# The ladder's own (C18): the share of the turns that an extract picks, and the most tokens of later tries.
+DENSITY, TIGHT_DENSITY, TIGHT_TOKENS, LAST_TOKENS = 0.4, 0.25, 32, 16
+# What the summariser's own confidence counts in a summary's (C18).
+MODEL_SHARE = 0.2
 # A note names the first few of many.
 _NAMED_IN_NOTES = 6
 
@@ -168,10 +172,10 @@ def summarise(
         return Trivial(turns[0].id)
     ladder = _Ladder(turns, vectors, settings, embed, counter, summariser)
     return (
-        ladder.attempt("normal", settings.density, settings.tokens)
-        or ladder.attempt("tight", settings.tight_density, settings.tight_tokens)
-        or ladder.extract("last", ladder.pick(settings.tight_density))
-        or ladder.extract("last", ladder.fit(settings.tight_density, settings.last_tokens))
+        ladder.attempt("normal", DENSITY, settings.tokens)
+        or ladder.attempt("tight", TIGHT_DENSITY, TIGHT_TOKENS)
+        or ladder.extract("last", ladder.pick(TIGHT_DENSITY))
+        or ladder.extract("last", ladder.fit(TIGHT_DENSITY, LAST_TOKENS))
         or Declined(ladder.cost, tuple(ladder.notes))
     )
 
@@ -290,7 +294,7 @@ class _Ladder:
     ) -> Summarised:  # fmt: skip
         confidence = kept.confidence
         if conf_model is not None:
-            confidence = accepted_confidence(kept.confidence, conf_model, self.settings.model_share)
+            confidence = accepted_confidence(kept.confidence, conf_model, MODEL_SHARE)
         return Summarised(
             text=text,
             method="extractive" if conf_model is None else "abstractive",

@@ -214,6 +214,11 @@ _COSINE_WEIGHT = 4.0
 # A short question has few words that could be met: what each of its first terms asks for.
 _TERM_WEIGHT, _MOST_TERMS = 0.15, 4
 
+# Derived (benchmarks/refusal.py has the curve): the least nearness that keeps 99.6 % of the answerable questions of
+# every development set, as at 99 % fewer answers are found, among turns and among passages of documents; what is
+# asked of documents is nearer, and may be shorter than there.
+LEAST_NEARNESS_TURNS, LEAST_NEARNESS_DOCUMENTS = 0.66, 1.25
+
 
 class ReadingLimits(NamedTuple):
     """When nothing answers where turns are read (C4).
@@ -387,7 +392,7 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings, turns: float | No
     """Return why all candidates are too far from a question of so many terms to answer it (C4), or nothing.
 
     The best coverage and the best cosine are weighed together, among `turns`, of which another nearness may be asked
-    than that of the settings, and among passages of documents. One that holds every word of the question is never too
+    than where none is read, and among passages of documents. One that holds every word of the question is never too
     far, and of one that waits for its vector nobody knows.
     """
     coverage = pool.coverage
@@ -395,7 +400,8 @@ def refusal(pool: Pool, terms: int, settings: RefusalSettings, turns: float | No
         return ""
     cosine = _cosines(pool)
     documents = pool.columns["author"] == "document"
-    for kind, least in ((~documents, settings.turns if turns is None else turns), (documents, settings.documents)):
+    of_turns = LEAST_NEARNESS_TURNS if turns is None else turns
+    for kind, least in ((~documents, of_turns), (documents, LEAST_NEARNESS_DOCUMENTS)):
         if kind.any() and nearness(float(coverage[kind].max()), float(cosine[kind].max()), terms) >= least:
             return ""
     if coverage.max() >= _EVERY_WORD:

@@ -41,6 +41,17 @@ NEAREST_TIME = 0.6
 # What opens with an identifier stands so far above what only mentions it: more than scope and recency count.
 _APART = 0.075
 
+# Characters at which a turn takes over half as much from a neighbour: two sentences name their subject themselves.
+SMOOTHING_HALF_LENGTH = 160.0
+# The same of a name that two units share: a passage of this length drops many names.
+SHARED_HALF_LENGTH = 2000.0
+# A name of more units than this tells little of any, and links none of them.
+RARE_NAME_UNITS = 5
+# So many of the best units lead to others: what is linked to a worse one is rarely what was asked for.
+LINK_PARENTS = 5
+# Share of common words from which on two units say the same: a word or two among ten may differ, no number may.
+SAME_WORDS = 0.9
+
 # One good turn may be by chance; more than these say little more.
 _BEST_TURNS = 3
 _TINY = 1e-12
@@ -62,7 +73,7 @@ def smooth_neighbours(pool: Pool, staging: StageInputs) -> Pool:
     somebody else; "let me check" of an assistant is none. Where the assistant's words are asked
     for, each of its turns takes over the rest of the weight from what it answers: the longer, the more of an answer.
     """
-    weight, length = staging.settings.smoothing, staging.settings.smoothing_length
+    weight, length = staging.settings.smoothing, SMOOTHING_HALF_LENGTH
     if not weight or "before" not in pool.columns:
         return pool
     beside = (pool.columns[side].tolist() for side in ("before", "after"))
@@ -270,8 +281,8 @@ def link_mentions(pool: Pool, staging: StageInputs) -> Pool:
 
 def choose_parents(pool: Pool, staging: StageInputs) -> list[Unit]:
     """Return the best units, at most two of one title: a long article would say the same names again and again."""
-    settings, most = staging.settings, staging.settings.link_parents
-    if not most or (not settings.mentions and not settings.shared_names):
+    settings, most = staging.settings, LINK_PARENTS
+    if not settings.mentions and not settings.shared_names:
         return []
     rows = order_rows(pool.fused, pool.ids)[: most * _ROWS_FOR_PARENT].tolist()
     asks = pool.columns["asks"]
@@ -302,7 +313,7 @@ def find_mentions(parents: Sequence[Unit], staging: StageInputs) -> tuple[Mentio
             said = _names_in if mentioned else _phrases_in
             names = {unit.id: [key for key in said(unit) if f" {key} " not in asked] for unit in parents}
             wanted = [*dict.fromkeys(key for keys in names.values() for key in keys)]
-            leads = staging.find_names(wanted, settings.rare_names, mentioned)
+            leads = staging.find_names(wanted, RARE_NAME_UNITS, mentioned)
             found += [
                 Mention(unit.id, target, key, called=not mentioned)
                 for unit in parents
@@ -345,7 +356,7 @@ def _share_name(pool: Pool, parent: int, target: int, settings: StageSettings) -
         and sessions[target] == sessions[parent]
     ):
         return 0.0
-    return settings.shared_names / (1.0 + (int(pool.columns["length"][target]) / settings.shared_length) ** 2)
+    return settings.shared_names / (1.0 + (int(pool.columns["length"][target]) / SHARED_HALF_LENGTH) ** 2)
 
 
 # --------------------------------------------------------------------------------------------------- threads
@@ -421,7 +432,7 @@ def diversify(pool: Pool, staging: StageInputs) -> Pool:
         if own == staging.most:
             break
         theirs = said.setdefault((authors[row], speakers[row]), [])
-        first = next((one for one, heard in theirs if is_same(words, heard, settings.same_words)), None)
+        first = next((one for one, heard in theirs if is_same(words, heard)), None)
         if first is None:
             theirs.append((pool.ids[row], words))
             own += 1
@@ -445,12 +456,12 @@ def _read_words(ids: Sequence[str], staging: StageInputs) -> Iterator[frozenset[
         yield from (_words_in(units[unit_id]) if unit_id in units else frozenset() for unit_id in page)
 
 
-def is_same(one: frozenset[str], other: frozenset[str], share: float) -> bool:
-    """Return whether two sets of words have at least `share` of their words in common, and all that hold a digit."""
-    if not one or min(len(one), len(other)) < share * max(len(one), len(other)):
+def is_same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two sets of words have nearly all of their words in common, and all that hold a digit."""
+    if not one or min(len(one), len(other)) < SAME_WORDS * max(len(one), len(other)):
         return False
     common = len(one & other)
-    if common < share * (len(one) + len(other) - common):
+    if common < SAME_WORDS * (len(one) + len(other) - common):
         return False
     return not any(character.isdigit() for word in one ^ other for character in word)
 

@@ -32,7 +32,7 @@ _TIME_TO_SPARE_MS = 600_000.0
 class AnalysisSettings:
     """Words of a text (C2)."""
 
-    tokenizer: str = setting("default", "how a text is cut into words", choices=RECIPES, internal=True)
+    tokenizer: str = setting("default", "words of a text, as one of the recipes cuts them", choices=RECIPES)
     aliases: tuple[str, ...] = setting((), "other names of things that facts speak of, as `k8s = Kubernetes`")
 
 
@@ -40,7 +40,7 @@ class AnalysisSettings:
 class TokenSettings:
     """Token costs (C3)."""
 
-    ratios: str = setting("default", "characters per token by script, for budgets", choices=RECIPES, internal=True)
+    ratios: str = setting("default", "characters per token, as in one of the recipes", choices=RECIPES)
 
 
 @group("embedding")
@@ -74,7 +74,7 @@ class LexicalSettings:
 
     k1: float = setting(1.2, "how slowly repeated words saturate", ge=0.0)
     b: float = share(0.75, "how much a long field is held back: 0 not at all, 1 fully")
-    role_boost: float = setting(1.3, "factor for a unit whose role the question's act prefers", ge=1.0, internal=True)
+    role_boost: float = setting(1.3, "factor for a unit whose role the question's act prefers", ge=1.0)
     weights: Mapping[str, float] = setting(
         dict(zip(FIELDS, (1.5, 1.0, 1.0, 0.8, 0.6, 0.6, 0.5), strict=True)),
         "weight of each field", ge=0.0, entries=FIELDS,
@@ -97,18 +97,18 @@ class DenseSettings:
 class HyperSettings:
     """Hypervectors (C5)."""
 
-    positional: bool = setting(default=False, doc="a word elsewhere in the text does not match", internal=True)
+    positional: bool = setting(default=False, doc="a word at another place of the text does not match")
 
 
 @group("symbolic")
 class SymbolicSettings:
     """Rules over facts, and the proofs they give (C8); the bounds are those of `kernels.closure.Limits`."""
 
-    goal_bonus: float = setting(1.15, "factor of a proof whose ends hold a word asked for", ge=1.0, internal=True)
-    seed_bonus: float = setting(1.10, "factor of a proof that rests on a seed", ge=1.0, internal=True)
+    goal_bonus: float = setting(1.15, "factor of a proof whose ends hold a word asked for", ge=1.0)
+    seed_bonus: float = setting(1.10, "factor of a proof that rests on a seed", ge=1.0)
     # What a unit states in the question's own words is found by them; as a proof of nothing new it only displaces
     # better hits: without, recall_all@10 of `thinking` on two-hop passages is .737 instead of .460.
-    base_facts: bool = setting(default=False, doc="find a unit by a fact that it merely states", internal=True)
+    base_facts: bool = setting(default=False, doc="find a unit by a fact that it merely states")
     further_rules: bool = setting(default=True, doc="built-in rules over instance_of, part_of and has_part")
     rules: tuple[str, ...] = setting((), "rules of yours, as `x located_in y, y part_of z -> x located_in z : 0.9`")
     relations: tuple[str, ...] = setting((), "further relations that a file of units may use", words=True)
@@ -142,11 +142,11 @@ class ProfileSettings:
     max_results: int = setting(20, "most hits returned unless the caller names a limit", ge=1)
     min_score: float = setting(0.0, "candidates with a lower fused score are dropped", ge=0.0)
     gap: float = share(0.0, "candidates below this share of the best fused score are dropped")
-    rank_by: str = setting("score", "relevance alone, or the C9 score", choices=("fused", "score"), internal=True)
+    rank_by: str = setting("score", "by the `score`, or `fused`: by relevance alone", choices=("fused", "score"))
     escalation: tuple[str, ...] = setting((), "strategies that run when the first one finds too little")
     escalate_below: int = setting(4, "with fewer candidates the first one has found too little", ge=0)
     mix: Mapping[str, float] = share({}, "convex mix of the strategies' scores; empty: fixed weights and bonus")
-    normalise: str = setting("own", "`best` divides scores by the best", choices=("own", "best"), internal=True)
+    normalise: str = setting("own", "scores are divided by an `own` scale or by the `best`", choices=("own", "best"))
 
 
 @group("refusal")
@@ -154,10 +154,6 @@ class RefusalSettings:
     """When a question is answered with nothing at all (C4): all is too far from it in words and meaning together."""
 
     enabled: bool = setting(default=True, doc="refuse plainly unrelated questions")
-    # Derived (benchmarks/refusal.py has the curve): keep 99.6 % of the answerable questions of every development set,
-    # as at 99 % fewer answers are found; what is asked of documents is nearer, and may be shorter than there.
-    turns: float = setting(0.66, "least nearness among turns: coverage, cosine and length", ge=0.0, internal=True)
-    documents: float = setting(1.25, "the same among passages of documents", ge=0.0, internal=True)
 
 
 @group("fusion")
@@ -178,25 +174,20 @@ class StageSettings:
     names_leave: bool = setting(default=True, doc="participants' names leave the question before it is embedded")
     perspective: float = share(0.15, "share of: the unit is by the speaker whose words the question asks for")
     # From .2 to .4 nothing changes. Of two who are named, the other one tells as much.
-    own_words: float = share(0.25, "the same for the user's own words and the assistant's", internal=True)
+    own_words: float = share(0.25, "the same for the user's own words and the assistant's")
     smoothing: float = share(0.5, "most that a short turn takes over from the better of its two neighbours")
-    smoothing_length: float = setting(160.0, "characters at which it takes over half of that", gt=0.0, internal=True)
     # From .05 to .1 more is found, .2 finds no more.
-    session: float = share(0.1, "what a turn takes over from its session as a whole", internal=True)
+    session: float = share(0.1, "what a turn takes over from its session as a whole")
     time_range: float = share(0.2, "share of: the unit was said in the time that the question names, or tells of it")
     identifiers: float = share(0.3, "share of: the unit holds the question's codes, paths and quoted words")
-    told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for", internal=True)
+    told_years: float = share(0.4, "share of twice its rel: the unit tells of the years asked for")
     mentions: float = share(0.65, "what a unit takes over from a better one that names what it is called")
     shared_names: float = share(0.5, "most that a unit takes over from a better one that names the same rare thing")
-    shared_length: float = setting(2000.0, "characters at which it takes over half of that", gt=0.0, internal=True)
-    rare_names: int = setting(5, "a name of more units than this links none of them", ge=0, internal=True)
-    link_parents: int = setting(5, "how many of the best units others are linked to", ge=0, internal=True)
-    thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with", internal=True)
-    current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace", internal=True)
-    newest: float = share(1.0, "the same, from one with the same words but for a value", internal=True)
-    questions: float = share(0.95, "what a turn that only asks loses of its rel above the cuts", internal=True)
+    thread: float = share(0.3, "share of: the unit's session is the latest of what is gone on with")
+    current: float = share(1.0, "what a turn takes over from an earlier one that it seems to replace")
+    newest: float = share(1.0, "the same, from one with the same words but for a value")
+    questions: float = share(0.95, "what a turn that only asks loses of its rel above the cuts")
     diversity: float = share(0.5, "share that a unit loses when a better one says nearly the same")
-    same_words: float = setting(0.9, "common words from which on two say the same", gt=0.0, le=1.0, internal=True)
     read: str = setting(
         "once", "a chat's first hits are read together: `once` in one pass, `wide` each alone too, `off` not",
         choices=("once", "wide", "off"),
@@ -237,24 +228,24 @@ class ProjectionSettings:
 
     first: int = setting(16, "k1: how many of the most similar units pass 1 looks at", ge=1)
     second: int = setting(8, "k2: how many of them pass 2 keeps, by their final score", ge=1)
-    growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0, internal=True)
+    growth: int = setting(32, "tokens of room for which k1 and k2 grow by one; 0: they do not", ge=0)
     # The sources' own: 99.8 % of gold turns have this relevance; .28, derived for 99 %, loses 1.8 % of held-out ones.
     min_similarity: float = cosine(0.2, "θ1: pass 1 drops what is less similar to the question")
     # With no floor a relevant unit one week old scores almost nothing. Of .5, .7, .85, .95 and 1, .85 is the lowest
     # that loses no evidence of development chats (decision 117).
     floor: float = share(0.85, "ω0: least weight of a unit, however old, unread and plain")
-    share_recency: float = setting(0.5, "α_r: share of recency in the weight above the floor", internal=True)
+    share_recency: float = setting(0.5, "α_r: share of recency in the weight above the floor")
     # The sources' own, a half-life of 19 hours; `search` has rates of its own (C9).
     rates: Mapping[str, float] = setting(
         dict.fromkeys(AGEING_KINDS, 1e-5), "λ_r: decay of recency per second, by kind; the half-life is ln 2 / rate",
         gt=0.0, entries=AGEING_KINDS,
     )  # fmt: skip
-    share_frequency: float = setting(0.2, "α_f: share of how often earlier contexts held the unit", internal=True)
-    share_authority: float = setting(0.3, "α_a: share of authority, 1 for core documents", internal=True)
+    share_frequency: float = setting(0.2, "α_f: share of how often earlier contexts held the unit")
+    share_authority: float = setting(0.3, "α_a: share of authority, 1 for core documents")
     keyword_weight: float = setting(0.3, "κ: gain of a unit that holds the keywords", ge=0.0)
-    keywords: str = setting("terms", "C2 terms, or plain words", choices=("terms", "words"), internal=True)
-    hop_share: float = setting(0.5, "η: share of its parent's score of a linked unit", gt=0.0, lt=1.0, internal=True)
-    hop_floor: float = share(0.15, "θ_hop: linked units with a lower score are dropped", internal=True)
+    keywords: str = setting("terms", "keywords are C2 `terms`, or plain `words`", choices=("terms", "words"))
+    hop_share: float = setting(0.5, "η: share of its parent's score of a linked unit", gt=0.0, lt=1.0)
+    hop_floor: float = share(0.15, "θ_hop: linked units with a lower score are dropped")
 
     @property
     def shares(self) -> Triple:
@@ -267,22 +258,22 @@ class TemporalSettings:
     """Temporal-compositional selection (C13): questions that need several dated units together."""
 
     enabled: bool = setting(default=True, doc="choose units that cover a temporal question's events together")
-    activation: float = setting(0.3, "θ_ξ: least indicator of a temporal question", gt=0.0, lt=1.0, internal=True)
-    wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …", internal=True)
+    activation: float = setting(0.3, "θ_ξ: least indicator of a temporal question", gt=0.0, lt=1.0)
+    wide: bool = setting(default=True, doc="the indicator also knows weeks, ago, last, dates …")
     # The sources' own: no cosine tells gold turns from the nearest others by a slot (balanced accuracy .57 at best).
-    slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot", internal=True)
+    slot_similarity: float = cosine(0.5, "θ_e: cosine at which a unit covers an event slot")
     # Derived (scripts/derive_temporal.py) for scores whose floor is ω0: with the contract's .6/.2/.2 a date adds
     # .07, and turns that only name both events stay ahead of those that date them.
-    share_relevance: float = setting(0.4, "μ: share of the final score in the coverage score", internal=True)
-    share_anchors: float = setting(0.4, "ν: share of anchor density", internal=True)
-    share_coverage: float = setting(0.2, "ρ: share of newly covered event slots", internal=True)
-    recovered: int = setting(10, "k_rec: how many anchor-rich units are looked at again", ge=1, internal=True)
+    share_relevance: float = setting(0.4, "μ: share of the final score in the coverage score")
+    share_anchors: float = setting(0.4, "ν: share of anchor density")
+    share_coverage: float = setting(0.2, "ρ: share of newly covered event slots")
+    recovered: int = setting(10, "k_rec: how many anchor-rich units are looked at again", ge=1)
     # Derived (scripts/derive_cosines.py): loses 6 % of the gold turns of temporal questions, the contract's .15 9 %.
-    recovery_similarity: float = cosine(0.12, "θ_rec: least similarity of those", internal=True)
-    anchors_required: bool = setting(default=True, doc="those must also hold an anchor", internal=True)
+    recovery_similarity: float = cosine(0.12, "θ_rec: least similarity of those")
+    anchors_required: bool = setting(default=True, doc="units looked at again must hold an anchor, as a date")
     picks: int = setting(3, "k_cov: how many units the selector picks at most", ge=1)
-    stop: float = share(0.1, "θ_stop: the selector stops when its best candidate scores less", internal=True)
-    keep_rest: bool = setting(default=True, doc="what pass 2 kept follows the picks", internal=True)
+    stop: float = share(0.1, "θ_stop: the selector stops when its best candidate scores less")
+    keep_rest: bool = setting(default=True, doc="what pass 2 kept follows the picks")
 
     @property
     def shares(self) -> Triple:
@@ -303,7 +294,7 @@ class AssemblySettings:
     # Chosen on development histories: half leaves the other half for rules, the tail and documents.
     fill: float = share(0.5, "share of the budget up to which all that was said comes along whole; 0: what is found")
     # Chosen on development chats: at 2,000 tokens histories keep 4 points more for 1.4 times the tokens.
-    cut_share: float = share(0.65, "share of min_score, gap and θ1 that a context asks for", internal=True)
+    cut_share: float = share(0.65, "share of min_score, gap and θ1 that a context asks for")
     window_fraction: float = share(0.25, "share of a host's window that becomes the budget")
     ceiling: int = setting(32_000, "most tokens that a window can become; a budget is used as given", ge=1)
     hard_share: float = share(0.30, "alpha1: share of the budget that hard rules may take")
@@ -321,7 +312,6 @@ class AssemblySettings:
     item_tokens: int = setting(
         250, "`skip`, `excerpt`: an item that costs more comes after others, but for the first; 0: none does", ge=0
     )
-    excerpt_sentences: int = setting(3, "`excerpt`: how many sentences are shown", ge=1, internal=True)
 
 
 @group("authored")
@@ -362,9 +352,9 @@ class GateSettings:
     # `wide` decides as a person would in .80, held out too, .35 without in .64 (scripts/gate_agreement.py --stream).
     threshold: float = share(0.25, "a turn whose gate reaches this is promoted")
     # Derived (scripts/derive_cosines.py); of graded pairs on one topic .82 lets 6 % pass, .79 from our pairs 14 %.
-    similar: float = cosine(0.78, "cosine from which an earlier turn says the same (F)", internal=True)
-    saturated: float = cosine(0.82, "cosine from which a durable unit says the same (S)", internal=True)
-    wide: bool = setting(default=True, doc="also read plans and decisions; leave bare questions out", internal=True)
+    similar: float = cosine(0.78, "cosine from which an earlier turn says the same (F)")
+    saturated: float = cosine(0.82, "cosine from which a durable unit says the same (S)")
+    wide: bool = setting(default=True, doc="also read plans and decisions; leave bare questions out")
 
 
 @group("changes")
@@ -381,16 +371,11 @@ class CompactionSettings:
     """Old turns → summaries that can be expanded again (C18)."""
 
     cluster: int = setting(20, "about how many turns one summary covers; 0 or less means 20")
-    density: float = setting(0.4, "share of the turns that an extract picks", gt=0.0, le=1.0, internal=True)
-    tight_density: float = setting(0.25, "the same when that does not save tokens", gt=0.0, le=1.0, internal=True)
     # "Okay" and "Lovely!" lie near the middle of any talk: the contract's picks are full of them.
-    min_terms: int = setting(4, "turns with fewer words of their own are picked last", ge=0, internal=True)
+    min_terms: int = setting(4, "turns with fewer words of their own are picked last", ge=0)
     tokens: int = setting(64, "most tokens a summariser may write", ge=1)
-    tight_tokens: int = setting(32, "the same when the first try does not save tokens", ge=1, internal=True)
-    last_tokens: int = setting(16, "the same for the last try, which is always extractive", ge=1, internal=True)
     # Derived (scripts/derive_cosines.py): 97 % of faithful summaries reach it, and 2 % of them the contract's .65.
     min_align: float = cosine(0.35, "τ_preserve: cosine to the mean of its turns that a summary must reach")
-    model_share: float = share(0.2, "share of the summariser's own confidence in a summary's", internal=True)
     # Off: one `remember` in many would be much slower, and the host knows when it is idle.
     session_tokens: int = setting(
         0, "compact a session when this many tokens are pending outside its tail; 0 means never", ge=0
@@ -544,6 +529,6 @@ class Settings:
         patient = replace(self.retrieval, timeout_ms=_TIME_TO_SPARE_MS, escalation_timeout_ms=_TIME_TO_SPARE_MS)
         return replace(self, retrieval=patient)
 
-    def describe(self, *, internal: bool = False) -> list[loading.SettingRow]:
-        """Return every key with its value, where the value came from, and what it does; `internal` ones too."""
-        return loading.describe(self, internal=internal)
+    def describe(self) -> list[loading.SettingRow]:
+        """Return every key with its value, where the value came from, and what it does."""
+        return loading.describe(self)

@@ -1,7 +1,7 @@
 """What a group of settings is made of, and how a value reaches it: declared keys, checked domains, files, conversion.
 
-A key marked `internal` is one that the recipes set: neither a file nor the environment may name it, and no list of
-settings shows it. Python code may set it, as the evaluation harness does.
+A setting is what the contract, a recipe or a user may change. What nobody changes is a constant beside the code that
+uses it, with its reason.
 """
 
 from __future__ import annotations
@@ -27,18 +27,6 @@ _TOKEN_VARIABLE = f"{_PREFIX}TOKEN"
 _ARGUMENT = "argument"
 # What stands where a secret would be shown.
 HIDDEN = "(hidden)"
-# Keys of earlier versions that are constants of the contract now: nobody had a reason to turn them.
-_FIXED: Mapping[str, object] = {
-    "symbolic.depth": 3, "symbolic.max_seeds": 8, "symbolic.max_derived": 64, "symbolic.max_proofs": 32,
-    "symbolic.max_focused": 12, "symbolic.min_score": 0.15, "symbolic.step_penalty": 0.25,
-    "symbolic.preferred": "relevant_for, has_capability, depends_on, causes", "symbolic.fan_out": 256,
-    "symbolic.max_facts": 4096,
-    "hyper.weights.topic": 0.35, "hyper.weights.claim": 0.35, "hyper.weights.role": 0.2, "hyper.weights.acts": 0.1,
-    "score.scope_active": 1.0, "score.scope_durable": 0.6, "score.scope_rest": 0.3,
-    "gate.novelty": 0.35, "gate.repetition": 0.40, "gate.statement": 0.25,
-    "gate.specificity": 0.40, "gate.action": 0.35, "gate.structure": 0.25, "gate.technical_norm": 1.5,
-    **{f"{profile}.provisional": "without effect" for profile in ("fast", "balanced", "thinking", "hybrid")},
-}  # fmt: skip
 # What users of the sources' systems call a profile or an embedder; every answer gives the name here.
 REAL_NAMES: Mapping[str, str] = {
     "kb-fast": "fast", "kb-balanced": "balanced", "kb-thinkingdb": "thinking",
@@ -66,7 +54,6 @@ def setting(  # noqa: PLR0913 - one argument for each thing that a declaration c
     words: bool = False,
     filled: bool = False,
     secret: bool = False,
-    internal: bool = False,
 ) -> Any:  # noqa: ANN401 - stands in for any type
     """Return a dataclass field with its domain and documentation.
 
@@ -76,20 +63,20 @@ def setting(  # noqa: PLR0913 - one argument for each thing that a declaration c
     """
     domain: dict[str, Any] = {"ge": ge, "gt": gt, "le": le, "lt": lt, "choices": choices, "entries": entries}
     domain |= {"words": words, "filled": filled}
-    metadata = {"doc": doc, "secret": secret, "internal": internal, **domain}
+    metadata = {"doc": doc, "secret": secret, **domain}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata, repr=not secret)
 
 
-def share(default: object, doc: str, *, internal: bool = False) -> Any:  # noqa: ANN401 - as `setting`
+def share(default: object, doc: str) -> Any:  # noqa: ANN401 - as `setting`
     """Return a key whose value lies in [0, 1]."""
-    return setting(default, doc, ge=0.0, le=1.0, internal=internal)
+    return setting(default, doc, ge=0.0, le=1.0)
 
 
-def cosine(default: float, doc: str, *, internal: bool = False) -> Any:  # noqa: ANN401 - as `setting`
+def cosine(default: float, doc: str) -> Any:  # noqa: ANN401 - as `setting`
     """Return a key whose value lies in [-1, 1]."""
-    return setting(default, doc, ge=-1.0, le=1.0, internal=internal)
+    return setting(default, doc, ge=-1.0, le=1.0)
 
 
 @dataclass_transform(frozen_default=True)
@@ -217,7 +204,7 @@ def changed_groups(settings: Any, given: Mapping[str, SettingValue]) -> dict[str
     """Return the groups of `settings` that differ when the given values are in place.
 
     Raises:
-        SettingsError: a key is unknown or internal, or a value is outside its domain.
+        SettingsError: a key is unknown, or a value is outside its domain.
     """
     changes: dict[str, dict[str, Any]] = {}
     for key, one in given.items():
@@ -242,16 +229,10 @@ def _convert(settings: Any, key: str, given: SettingValue) -> tuple[str, str, ob
     name, _, rest = key.partition(".")
     field, _, entry = rest.partition(".")
     known = groups_of(settings).get(name)
-    told = key if given.origin == _ARGUMENT else f"{key} (from {given.origin})"
-    if key in _FIXED:
-        raise SettingsError(f"{told} is no longer a setting: it is always {_FIXED[key]}; take it out")
     keys = {} if known is None else {one.name: one.metadata for one in dataclasses.fields(known)}
     if field not in keys:
-        raise SettingsError(f"there is no setting {quote_value(key)}; `holdfast settings` lists all of them")
-    if given.origin != _ARGUMENT and keys[field]["internal"]:
-        raise SettingsError(
-            f"{told} belongs to the recipe and is set by Python code alone; take it out, or choose another recipe"
-        )
+        told = quote_value(key) if given.origin == _ARGUMENT else f"{quote_value(key)} (from {given.origin})"
+        raise SettingsError(f"there is no setting {told}; `holdfast settings` lists all of them")
     current = getattr(known, field)
     if isinstance(current, Mapping):
         if not entry:
@@ -367,16 +348,15 @@ def groups_of(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass of
     return {name: group for name, group in found.items() if dataclasses.is_dataclass(group)}
 
 
-def describe(settings: Any, *, internal: bool) -> list[SettingRow]:  # noqa: ANN401 - a dataclass of groups
+def describe(settings: Any) -> list[SettingRow]:  # noqa: ANN401 - a dataclass of groups
     """Return a row for every key, and for every entry of a table."""
     [recipe_doc] = [one.metadata["doc"] for one in dataclasses.fields(settings) if one.name == "recipe"]
     rows: list[tuple[str, object, str]] = [("recipe", settings.recipe, recipe_doc)]
     for name, group in groups_of(settings).items():
         for one in dataclasses.fields(group):
-            if internal or not one.metadata["internal"]:
-                value = getattr(group, one.name)
-                value = HIDDEN if one.metadata["secret"] and value else value
-                rows += [(key, found, one.metadata["doc"]) for key, found in _entries(f"{name}.{one.name}", value)]
+            value = getattr(group, one.name)
+            value = HIDDEN if one.metadata["secret"] and value else value
+            rows += [(key, found, one.metadata["doc"]) for key, found in _entries(f"{name}.{one.name}", value)]
     origins, recipe = settings.origins, f"{settings.recipe} recipe"
     return [SettingRow(key, value, origins.get(key, recipe), doc) for key, value, doc in rows]
 
