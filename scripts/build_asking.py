@@ -60,7 +60,7 @@ they're asking|my mum is asking|somebody asked me|the form asks|a form wants to 
 quick one:|quick question:|quick question,|question:|one question:|dumb question,|silly question:|sorry,|hey|hi,|hey,
 hello,|ok so|so|and|btw|by the way,|again:|also,|oh and|well,|hang on,|wait,|ai|hm,|hmm|listen,|look,|honestly,
 can you check|could you check|check for me|look up|can you look up|find out|help me remember|can you find|can you see
-let me know|say again|say
+let me know|say again|say|you asked:|you asked|you wanted to know|you want to know
 """
 WANTS = """
 can you list|could you list|list for me|can you list for me|list me|list|please list|show me|can you show me|give me
@@ -69,6 +69,11 @@ what about|what was|what's|whats|any idea of|do you have|have you got|i lost|i f
 read me|read me again|repeat|do you remember|do u remember|do you know|do u know|remember|hey do you know|you know
 do you still have|hey what was|hi what is|so what is|and what about|no idea any more of|i was wondering about
 wondering about|can you see|can you find|look up|check
+"""
+# What is wanted again, of which there may be several.
+WANTED = """
+you wrote|you made|you wrote for me|i gave you|i sent you|we wrote|we made|i told you about|we agreed on|i told you|again
+you sent me|i asked for|we talked about|i mentioned|you suggested|from last week
 """
 TAILS = """
 please|pls|again|again please|for a form|for the form|lol|exactly|do you know|you know|any idea|by the way|in the end
@@ -85,6 +90,25 @@ when|while|since|if|because|now that|after|before|which means|which is why|which
 what i need is|what i like is|what matters is that|where i live|when i get home|as|whenever|once|how it went:
 why i ask:|what a day,|who knows,|what happened is that|what they did is
 """
+# What asks only in form.
+ASKED_AS = """
+can you believe|can you believe that|did you know|did you know that|did i tell you|did i tell you that|did i mention
+did i mention that|have you heard|have you heard that|guess what,|do you realise|would you believe|have i told you
+do you know that|did we tell you that|did you hear|did you see that|remember when|how can i relax now that|what if
+what do i do, now that|where can i go now that|what can i eat because|how about this:|who would have thought that
+"""
+PLEASE = """
+can you|could you|would you|will you|please|pls|can u|could you please|can you please|would you mind, please|you could
+why don't you|how about you|should we|could we|shall we|can we|what about if we|help me|can you help me|let's|why not
+why don't we|how about we|do you want to|would you like to|remind me to|can you remind me to|i need you to|we need to
+i want to|i have to|i need to|i'd like to|we plan to
+"""
+DEEDS = """
+book|add|put|set|send|write|draft|rewrite|make|plan|cancel|move|order|change|note|save|schedule|create|update|delete
+close|rename|call|pack|buy|suggest|recommend|compose|prepare|translate|turn off|fill in|pick up|invite|meet|go to|pay
+fix|clean|bring|print|reserve|water|feed|visit|ask|email|sell|return|renew|try|paint|cook|organise|sign|wash|repair
+"""
+RELATIVE = (", who is ", ", which is ", ", who has ", ", where ", ", when ", " which ", ", who ", ", whose ")
 JOINTS = (", ", ", ", "; ", ": ", " - ", ", so ", ", and ", ", but ", " so ", ", then ")
 TOGETHER = (", ", " and ", ", and ", ", or ")
 
@@ -144,8 +168,10 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _MOST_ASKED_BESIDE = 14
+# Of so many statements one is put behind what puts off, so that there are about as many as of those.
+BESIDE_DELAYS = 12
 # A statement that a question is put beside is neither a single word nor long.
-_PUT_BESIDE = range(3, 13)
+_PUT_BESIDE = range(2, 13)
 
 
 @dataclass(frozen=True)
@@ -163,7 +189,8 @@ def phrases(listed: str) -> list[str]:
     return listed.strip("\n").replace("\n", "|").split("|")
 
 
-LEAD, WANT, TAIL, FRONT, TELL_AS = map(phrases, (LEADS, WANTS, TAILS, BEFORE, TOLD_AS))
+LEAD, WANT, OF_WHICH, TAIL, FRONT = map(phrases, (LEADS, WANTS, WANTED, TAILS, BEFORE))
+TELL_AS, ASK_AS, PLEAD, DEED = map(phrases, (TOLD_AS, ASKED_AS, PLEASE, DEEDS))
 
 
 # ------------------------------------------------------------------------------------------------- the texts
@@ -294,7 +321,8 @@ def lead_up(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         lead = LEAD[number * 7 % len(LEAD)]
         if turned is None:
             if number % 2 and len(question.split()) < 12:
-                yield author, f"{WANT[number * 5 % len(WANT)]} {lowered(question)}"
+                wanted = f" {OF_WHICH[number // 6 % len(OF_WHICH)]}" if number % 3 == 0 else ""
+                yield author, f"{WANT[number * 5 % len(WANT)]} {lowered(question)}{wanted}"
         elif number % 4 == 3:
             yield author, f"{question}{', ' if number % 8 == 3 else ' '}{TAIL[number % len(TAIL)]}"
         elif number % 3:
@@ -326,15 +354,28 @@ def put_together(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, st
 
 def tell_beside(questions: Sequence[tuple[str, str]], told: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield sentences that state something and ask, or only sound as if they asked: they state."""
+    topics = [text for _, text in questions if begins(text, NAMED)]
     for number, (author, statement) in enumerate(told):
         question = questions[number * 13 % len(questions)][1]
         mark = "?" if number % 3 else ""
         if number % 4 < 2:
             yield author, f"{bare(statement)}{JOINTS[number % len(JOINTS)]}{lowered(question)}{mark}"
+        elif number % 8 == 6:
+            other = topics[number // 8 % len(topics)]
+            yield author, f"{other}{RELATIVE[number // 8 % len(RELATIVE)]}{lowered(bare(statement))}"
         elif number % 4 == 2:
             yield author, f"{question}{JOINTS[number // 4 % 4]}{lowered(bare(statement))}{mark}"
         else:
-            more = f", {told[number * 7 % len(told)][1]}" if number % 8 == 3 else ""
+            other = told[number * 7 % len(told)][1]
+            if number % 8 == 7:
+                if number % 16 < 8:
+                    deed = DEED[number // 8 % len(DEED)]
+                    text = f"{PLEAD[number // 8 % len(PLEAD)]} {deed} {lowered(topics[number // 3 % len(topics)])}"
+                else:
+                    text = f"{ASK_AS[number // 16 % len(ASK_AS)]} {lowered(bare(statement))}"
+                yield author, text + ("?" if number % 3 else "")
+                continue
+            more = f"{', ' if number % 16 < 8 else ' '}{lowered(other)}" if number % 8 == 3 else ""
             yield author, f"{TELL_AS[number // 4 % len(TELL_AS)]} {lowered(bare(statement))}{more}"
 
 
@@ -383,9 +424,21 @@ def examples_of_delays(read: Sequence[Example]) -> list[Example]:
         for one in read
         if one.kind in {"states", "states of assistants"}
     ]
-    return found + [
-        Example(f"made {number % AUTHORS_OF_FEATURE}", text, "delays", MADE) for number, text in enumerate(put_off())
+    made = list(put_off())
+    short = [one for one in found if one.kind == "states" and len(one.text.split()) in _PUT_BESIDE]
+    beside = [
+        Example(
+            one.author,
+            f"{bare(made[number % len(made)])}{JOINTS[number % len(JOINTS)]}{lowered(one.text)}",
+            "states",
+            MADE_TOLD,
+        )
+        for number, one in enumerate(short[::BESIDE_DELAYS])
     ]
+    puts_off = [
+        Example(f"made {number % AUTHORS_OF_FEATURE}", text, "delays", MADE) for number, text in enumerate(made)
+    ]
+    return [*found, *beside, *puts_off]
 
 
 # ------------------------------------------------------------------------------------------------- training

@@ -20,8 +20,8 @@ DATA = "asking.json"
 _PART = regex(r"[^\W_]+(?:['-][^\W_]+)*|[,;:()!…—–]|[?？؟]|(?<=\s)-+(?=\s)")
 _QUESTION_MARKS = frozenset("?？؟")
 _ENDINGS = ("ing", "ed", "ly", "'s", "s'", "est", "s")
-# Of fewer known words a sentence is too strange to be judged: one of three.
-_LEAST_KNOWN = 3
+# Of fewer known words a sentence is too strange to be judged: one of three, but for two.
+_LEAST_KNOWN, _UNKNOWN = 3, 2
 # What a run of words may be, and how many of the first words are one more.
 _LONGEST_RUN, _BEGINNING = 3, 4
 _LONGEST = 32
@@ -64,7 +64,8 @@ def is_for(sentence: str, purpose: Purpose) -> bool:
     """Return whether a sentence in lower case asks, or puts off; of another language than English it is not known."""
     model = _model()
     parts = parts_of(sentence)
-    if _LEAST_KNOWN * sum(part in model.words for part in parts) < sum(part[0].isalnum() for part in parts):
+    known = sum(part in model.words for part in parts)
+    if _LEAST_KNOWN * known + _UNKNOWN < sum(part[0].isalnum() for part in parts):
         return False
     weights = model.weights[purpose]
     return sum(weights.get(one, 0) for one in features_of(parts, model.words)) >= model.least[purpose]
