@@ -169,7 +169,7 @@ _REQUEST = re.compile(
 )
 _MOST_ASKED_BESIDE = 14
 # Of so many statements one is put behind what puts off, so that there are about as many as of those.
-BESIDE_DELAYS = 12
+BESIDE_DELAYS = 40
 # A statement that a question is put beside is neither a single word nor long.
 _PUT_BESIDE = range(2, 13)
 
@@ -358,7 +358,7 @@ def tell_beside(questions: Sequence[tuple[str, str]], told: Sequence[tuple[str, 
     for number, (author, statement) in enumerate(told):
         question = questions[number * 13 % len(questions)][1]
         mark = "?" if number % 3 else ""
-        if number % 4 < 2:
+        if number % 8 in {0, 4, 5}:
             yield author, f"{bare(statement)}{JOINTS[number % len(JOINTS)]}{lowered(question)}{mark}"
         elif number % 8 == 6:
             other = topics[number // 8 % len(topics)]
@@ -375,7 +375,7 @@ def tell_beside(questions: Sequence[tuple[str, str]], told: Sequence[tuple[str, 
                     text = f"{ASK_AS[number // 16 % len(ASK_AS)]} {lowered(bare(statement))}"
                 yield author, text + ("?" if number % 3 else "")
                 continue
-            more = f"{', ' if number % 16 < 8 else ' '}{lowered(other)}" if number % 8 == 3 else ""
+            more = f"{', ' if number % 16 < 8 else ' '}{lowered(other)}" if number % 8 == 1 else ""
             yield author, f"{TELL_AS[number // 4 % len(TELL_AS)]} {lowered(bare(statement))}{more}"
 
 

@@ -20,8 +20,8 @@ DATA = "asking.json"
 _PART = regex(r"[^\W_]+(?:['-][^\W_]+)*|[,;:()!…—–]|[?？؟]|(?<=\s)-+(?=\s)")
 _QUESTION_MARKS = frozenset("?？؟")
 _ENDINGS = ("ing", "ed", "ly", "'s", "s'", "est", "s")
-# Of fewer known words a sentence is too strange to be judged: one of three, but for two.
-_LEAST_KNOWN, _UNKNOWN = 3, 2
+# Of fewer known words a sentence is too strange to be judged: one of three, but for one.
+_LEAST_KNOWN, _UNKNOWN = 3, 1
 # What a run of words may be, and how many of the first words are one more.
 _LONGEST_RUN, _BEGINNING = 3, 4
 _LONGEST = 32

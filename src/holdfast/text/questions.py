@@ -257,9 +257,9 @@ COURTESIES = _of_languages("courtesy")
 _OPENERS = _of_languages("question")
 _BORDER = regex(r"[,;:()](?=\s|$)|\s[-–—]+\s|—|[，；：、]")
 _WORD = regex(r"[\w'-]+")
-# The year of a date is part of it.
+# A price is told; the year of a date is part of it.
+_PRICE = regex(r"[$£€¥%]")
 _NUMBER = regex(r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\w.,:/-]*")
-_TELLING = regex(_filled("telling"))
 _ABOUT_ASKING = regex(_filled("about_asking"))
 
 
@@ -310,7 +310,7 @@ def _asks(sentence: str) -> bool:
     if not (is_for(sentence, "asks") or _asks_elsewhere(sentence)):
         return False
     long = len(_WORD.findall(sentence)) > _LONGEST_SENTENCE or len(_NUMBER.findall(sentence)) > _MOST_NUMBERS
-    return not (long or sentence.endswith("!") or _TELLING.search(sentence))
+    return not (long or sentence.endswith("!") or _PRICE.search(sentence))
 
 
 def _asks_elsewhere(sentence: str) -> bool:
