@@ -12,12 +12,13 @@ give the same bytes.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,8 @@ can you give me|could you give me|pls give me|tell me about|remind me of|can you
 what about|what was|what's|whats|any idea of|do you have|have you got|i lost|i forgot|i can't find|can't remember
 read me|read me again|repeat|do you remember|do u remember|do you know|do u know|remember|hey do you know|you know
 do you still have|hey what was|hi what is|so what is|and what about|no idea any more of|i was wondering about
-wondering about|can you see|can you find|look up|check
+wondering about|can you see|can you find|look up|check|i need a list of|we need a list of|can you make a list of
+i want a list of|give me a list of|i need to know
 """
 # What is wanted again, of which there may be several.
 WANTED = """
@@ -170,11 +172,13 @@ _REQUEST = re.compile(
 _MOST_ASKED_BESIDE = 14
 # Of so many statements one is put behind what puts off, so that there are about as many as of those.
 BESIDE_DELAYS = 40
+# One sentence of so many is typed without apostrophes.
+TYPED_FAST = 7
 # A statement that a question is put beside is neither a single word nor long.
 _PUT_BESIDE = range(2, 13)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Example:
     """A sentence, who wrote it, what it is there for, and how much it weighs."""
 
@@ -326,7 +330,7 @@ def lead_up(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         elif number % 4 == 3:
             yield author, f"{question}{', ' if number % 8 == 3 else ' '}{TAIL[number % len(TAIL)]}"
         elif number % 3:
-            yield author, f"{lead} {lowered(turned if number % 5 else question)}"
+            yield author, f"{lead} {lowered(turned)}" if number % 5 else f"{lead.rstrip(',:')}, {lowered(question)}"
 
 
 def put_together(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -413,7 +417,11 @@ def examples_of_asking(read: Sequence[Example]) -> list[Example]:
         Example(author, text + ("?" if number % 2 else ""), "asks", MADE) for number, (author, text) in enumerate(made)
     ]
     short = [(one.author, one.text) for one in told if len(one.text.split()) in _PUT_BESIDE]
-    return found + [Example(author, text, "states", MADE_TOLD) for author, text in tell_beside(asked, short)]
+    found += [Example(author, text, "states", MADE_TOLD) for author, text in tell_beside(asked, short)]
+    return [
+        dataclasses.replace(one, text=one.text.replace("'", "")) if number % TYPED_FAST == 0 else one
+        for number, one in enumerate(found)
+    ]
 
 
 def examples_of_delays(read: Sequence[Example]) -> list[Example]:
@@ -445,7 +453,7 @@ def examples_of_delays(read: Sequence[Example]) -> list[Example]:
 
 
 def known_words(read: Sequence[Example]) -> list[str]:
-    """Return the words that many authors use most."""
+    """Return the words that many authors use most, and those that lead up to a question or put off an answer."""
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for one in read:
         for part in set(parts_of(one.text.lower())):
@@ -456,7 +464,9 @@ def known_words(read: Sequence[Example]) -> list[str]:
         for word, by in used.items()
         if len(by) >= AUTHORS_OF_WORD
     }
-    return sorted(sums, key=lambda word: (-sums[word], word))[:KNOWN]
+    lists = (LEADS, WANTS, WANTED, TAILS, ASKED_AS, PLEASE, WILL, LOOK, AT_WHAT, WHOLE)
+    listed = {part for phrase in chain.from_iterable(map(phrases, lists)) for part in parts_of(phrase) if part.isalpha()}
+    return sorted(listed.union(sorted(sums, key=lambda word: (-sums[word], word))[:KNOWN]))
 
 
 def train(examples: Sequence[Example], kind: str, known: frozenset[str]) -> dict[str, int]:
@@ -568,7 +578,7 @@ def main() -> None:
             "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
         },
         "least": least,
-        "words": " ".join(sorted(words)),
+        "words": " ".join(words),
         "weights": {purpose: grouped(train(examples(read), purpose, known)) for purpose, examples in EXAMPLES.items()},
     }
     args.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -292,11 +292,24 @@ def puts_off(text: str) -> bool:
     return bool(told) and all(_delays(sentence) or _asks(sentence) for sentence in told)
 
 
+def stated_part(text: str) -> str:
+    """Return a short text without its sentences that ask; one that does nothing else stays as it is."""
+    if len(text) > _LONGEST_TURN:
+        return text
+    said = [text[start:end] for start, end in PROSE.spans(text)]
+    told = [sentence for sentence in said if not _asks(_plain(sentence))]
+    return " ".join(told) if 0 < len(told) < len(said) else text
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
+
+
 def _sentences(text: str) -> list[str]:
     """Return the sentences of a short text in lower case, mere courtesies left out."""
     if len(text) > _LONGEST_TURN:
         return []
-    plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
+    plain = _plain(text)
     said = (plain[start:end] for start, end in PROSE.spans(plain))
     return [sentence for sentence in said if any(word not in COURTESIES for word in _WORD.findall(sentence))]
 
