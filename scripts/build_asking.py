@@ -34,7 +34,10 @@ SPARSITY, ROUNDS = 1.0, 150
 # Weights are integers of 1/8.
 SCALE = 8
 # A statement that is taken for a question costs more than a question that is not found.
-ASKED, TOLD, ASKED_WHILE_TELLING, MADE, MADE_TOLD = 0.5, 2.0, 6.0, 0.5, 0.7
+ASKED, ASKED_BY_MARK, STOPPED, MADE = 0.5, 1.0, 0.2, 0.5
+TOLD, ASKED_WHILE_TELLING, MADE_TOLD = 2.0, 6.0, 0.7
+# How what asks may end; a full stop is rare, and of a bare topic it is none.
+ENDS = ("", "?", "", "?", ".", "?", "")
 # At most so many of the turns that answer may be taken for questions; one step of a threshold is half a unit.
 MOST_WRONG, STEPS = 0.005, range(0, 4 * SCALE, SCALE // 2)
 
@@ -84,7 +87,7 @@ remind me|i forgot|tell me|nowadays|at the moment|so far|for the doctor|for the 
 """
 BEFORE = """
 for the form|for my mother|in March|last week at work|on Sunday|for the letter|at the school|in the old flat
-about the trip|before the move|in the beginning|during the summer|back in May|of all the books|on that day
+about the trip|before the move|in the beginning|during the summer|back in May|of all the books|on that day|Nora|mum|Tom|guys|Ana
 """
 # How a statement begins that sounds like a question.
 TOLD_AS = """
@@ -362,13 +365,15 @@ def tell_beside(questions: Sequence[tuple[str, str]], told: Sequence[tuple[str, 
     for number, (author, statement) in enumerate(told):
         question = questions[number * 13 % len(questions)][1]
         mark = "?" if number % 3 else ""
-        if number % 8 in {0, 4, 5}:
+        if number % 8 in {0, 4}:
             yield author, f"{bare(statement)}{JOINTS[number % len(JOINTS)]}{lowered(question)}{mark}"
         elif number % 8 == 6:
             other = topics[number // 8 % len(topics)]
             yield author, f"{other}{RELATIVE[number // 8 % len(RELATIVE)]}{lowered(bare(statement))}"
-        elif number % 4 == 2:
-            yield author, f"{question}{JOINTS[number // 4 % 4]}{lowered(bare(statement))}{mark}"
+        elif number % 8 in {2, 5}:
+            wish = f"{PLEAD[number // 8 % len(PLEAD)]} {lowered(' '.join(statement.split()[1:]))}"
+            beside = wish if number % 3 == 0 else statement
+            yield author, f"{question}{JOINTS[number // 4 % 4]}{lowered(bare(beside))}{mark or '?'}"
         else:
             other = told[number * 7 % len(told)][1]
             if number % 8 == 7:
@@ -400,7 +405,12 @@ def examples_of_asking(read: Sequence[Example]) -> list[Example]:
     """Return what the model of questions learns from: half of all questions without their mark."""
     asked = [(one.author, bare(one.text)) for one in read if one.kind == "asks" and bare(one.text)]
     told = [one for one in read if one.kind == "states"]
-    found = [Example(author, text + mark, "asks", ASKED) for author, text in asked for mark in ("", "?")]
+    found = [Example(author, text, "asks", ASKED) for author, text in asked]
+    found += [
+        Example(author, f"{text}?", "asks", ASKED if begins(text, WH | AUXILIARIES) else ASKED_BY_MARK)
+        for author, text in asked
+    ]
+    found += [Example(author, f"{text}.", "asks", STOPPED) for author, text in asked if begins(text, WH | AUXILIARIES)]
     found += [
         Example(one.author, one.text, "states", TOLD)
         for one in read
@@ -414,7 +424,7 @@ def examples_of_asking(read: Sequence[Example]) -> list[Example]:
     ]
     made = [*lead_up(asked), *put_together(asked)]
     found += [
-        Example(author, text + ("?" if number % 2 else ""), "asks", MADE) for number, (author, text) in enumerate(made)
+        Example(author, text + ENDS[number % len(ENDS)], "asks", MADE) for number, (author, text) in enumerate(made)
     ]
     short = [(one.author, one.text) for one in told if len(one.text.split()) in _PUT_BESIDE]
     found += [Example(author, text, "states", MADE_TOLD) for author, text in tell_beside(asked, short)]

@@ -22,7 +22,7 @@ CARRIED = re.compile(
     r"|about\.txt"
     r"|documents/(?:roles\.toml|units\.schema\.json)"
     r"|messages/secrets\.toml"
-    r"|text/english\.toml"
+    r"|text/(?:english\.toml|asking\.json)"
     r"|models/\w+/(?:LICENSE|PROVENANCE\.json|model\.onnx|tokenizer\.json|embeddings\.npy)"
     r"|sample/(?:handbook/\w+\.md|\w+\.jsonl?)"
     r"|store/(?:postgres|sqlite)/sql/(?:queries|search|migrations/\d{4}_\w+)\.sql"

@@ -12,7 +12,7 @@ from holdfast.kernels import Floats, Rows
 from holdfast.models.reader import Judgement, Turn
 from holdfast.ranking.current import asks_for_past
 from holdfast.ranking.pool import TIME_STAGES, Pool, ReadingInputs, StageEffect, StageInputs
-from holdfast.text.questions import is_request, stated_part
+from holdfast.text.questions import is_request
 from holdfast.types import QueryProfile, Readings, TurnReading, Unit
 from holdfast.values import dataclass
 
@@ -187,4 +187,4 @@ def find_outdated(
 
 def turn_of(unit: Unit) -> Turn:
     """Return what the reader sees of a unit."""
-    return Turn(unit.speaker or unit.author, stated_part(unit.text))
+    return Turn(unit.speaker or unit.author, unit.text)

@@ -17,7 +17,7 @@ from holdfast.values import dataclass
 
 Purpose = Literal["asks", "delays"]
 DATA = "asking.json"
-_PART = regex(r"[^\W_]+(?:['-][^\W_]+)*|[,;:()!…—–]|[?？؟]|(?<=\s)-+(?=\s)")
+_PART = regex(r"[^\W_]+(?:['-][^\W_]+)*|[,;:()!…—–]|[?？؟]|\.$|(?<=\s)-+(?=\s)")
 _QUESTION_MARKS = frozenset("?？؟")
 _ENDINGS = ("ing", "ed", "ly", "'s", "s'", "est", "s")
 # Of fewer known words a sentence is too strange to be judged: one of three, but for one.

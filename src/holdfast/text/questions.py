@@ -257,8 +257,9 @@ COURTESIES = _of_languages("courtesy")
 _OPENERS = _of_languages("question")
 _BORDER = regex(r"[,;:()](?=\s|$)|\s[-–—]+\s|—|[，；：、]")
 _WORD = regex(r"[\w'-]+")
-# A price is told; the year of a date is part of it.
-_PRICE = regex(r"[$£€¥%]")
+# A price is told, and what somebody needs to do beside a question.
+_TOLD = regex(r"[$£€¥%]|[,;:] (?:i|we) (?:need|want|have|plan) to (?!know|remember|find|check)")
+# The year of a date is part of it.
 _NUMBER = regex(r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\w.,:/-]*")
 _ABOUT_ASKING = regex(_filled("about_asking"))
 
@@ -292,24 +293,11 @@ def puts_off(text: str) -> bool:
     return bool(told) and all(_delays(sentence) or _asks(sentence) for sentence in told)
 
 
-def stated_part(text: str) -> str:
-    """Return a short text without its sentences that ask; one that does nothing else stays as it is."""
-    if len(text) > _LONGEST_TURN:
-        return text
-    said = [text[start:end] for start, end in PROSE.spans(text)]
-    told = [sentence for sentence in said if not _asks(_plain(sentence))]
-    return " ".join(told) if 0 < len(told) < len(said) else text
-
-
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
-
-
 def _sentences(text: str) -> list[str]:
     """Return the sentences of a short text in lower case, mere courtesies left out."""
     if len(text) > _LONGEST_TURN:
         return []
-    plain = _plain(text)
+    plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
     said = (plain[start:end] for start, end in PROSE.spans(plain))
     return [sentence for sentence in said if any(word not in COURTESIES for word in _WORD.findall(sentence))]
 
@@ -323,7 +311,7 @@ def _asks(sentence: str) -> bool:
     if not (is_for(sentence, "asks") or _asks_elsewhere(sentence)):
         return False
     long = len(_WORD.findall(sentence)) > _LONGEST_SENTENCE or len(_NUMBER.findall(sentence)) > _MOST_NUMBERS
-    return not (long or sentence.endswith("!") or _PRICE.search(sentence))
+    return not (long or sentence.endswith("!") or _TOLD.search(sentence))
 
 
 def _asks_elsewhere(sentence: str) -> bool:
