@@ -5,8 +5,8 @@
 DIR holds `items/*.jsonl` and `lives/*.jsonl`: invented chats with questions, written for the readers of this project.
 Their questions ask; of their turns, those that answer a question state; what an assistant says of looking first puts
 off. How questions are led up to, and how one stands beside what states something, is made from lists below. Authors
-in `ASIDE` are kept from a first training, and the least sum at which a sentence asks is chosen on them. The same texts
-give the same bytes.
+in `ASIDE` are kept from a first training, and the least sum at which a sentence asks is chosen on them. The same
+texts give the same bytes.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ i want a list of|give me a list of|i need to know
 """
 # What is wanted again, of which there may be several.
 WANTED = """
-you wrote|you made|you wrote for me|i gave you|i sent you|we wrote|we made|i told you about|we agreed on|i told you|again
-you sent me|i asked for|we talked about|i mentioned|you suggested|from last week
+you wrote|you made|you wrote for me|i gave you|i sent you|we wrote|we made|i told you about|we agreed on|i told you
+again|you sent me|i asked for|we talked about|i mentioned|you suggested|from last week
 """
 TAILS = """
 please|pls|again|again please|for a form|for the form|lol|exactly|do you know|you know|any idea|by the way|in the end
@@ -87,7 +87,8 @@ remind me|i forgot|tell me|nowadays|at the moment|so far|for the doctor|for the 
 """
 BEFORE = """
 for the form|for my mother|in March|last week at work|on Sunday|for the letter|at the school|in the old flat
-about the trip|before the move|in the beginning|during the summer|back in May|of all the books|on that day|Nora|mum|Tom|guys|Ana
+about the trip|before the move|in the beginning|during the summer|back in May|of all the books|on that day
+Nora|mum|Tom|guys|Ana
 """
 # How a statement begins that sounds like a question.
 TOLD_AS = """
@@ -164,11 +165,13 @@ _LOOKS = re.compile(
 _MOST_PUT_OFF = 16
 # A request that something be done is an intention, and no question.
 _REQUEST = re.compile(
-    r"\W*(?:please |pls )?(?:(?:can|could|would|will) (?:you|u) (?:please |also |just |kindly |maybe |again |quickly )*"
+    r"\W*(?:please |pls )?(?:(?:can|could|would|will) (?:you|u) "
+    r"(?:please |also |just |kindly |maybe |again |quickly )*"
     r"(?!tell|remind me (?:what|which|who|when|where|how|why|of|if)|recall|remember|show|list|read|give|say|repeat"
     r"|find|check|look|see|explain|confirm|name|work out|count|sum)\w+"
-    r"|(?:remind me to|book|add|put|set|send|write|draft|rewrite|make|plan|cancel|move|order|change|note|save|schedule"
-    r"|create|update|delete|close|rename|call me|pack|buy|suggest|recommend|compose|prepare|translate|turn|help me"
+    r"|(?:remind me to|book|add|put|set|send|write|draft|rewrite|make|plan|cancel|move|order|change|note|save"
+    r"|schedule|create|update"
+    r"|delete|close|rename|call me|pack|buy|suggest|recommend|compose|prepare|translate|turn|help me"
     r"|fill|pick)\b)",
     re.IGNORECASE,
 )
@@ -242,13 +245,15 @@ def turns_in(
     before = ""
     for name, who, text in turns:
         said = sentences(text)
-        known = (name in answers, name in alike)
-        found = assistant_says(said, before, any(known)) if who == "assistant" else user_says(said, *known)
+        if who == "assistant":
+            found = assistant_says(said, before, answers=name in answers or name in alike)
+        else:
+            found = user_says(said, answers=name in answers, alike=name in alike)
         yield from (Example(author, sentence, kind) for sentence, kind in found)
         before = text
 
 
-def assistant_says(said: Sequence[str], before: str, answers: bool) -> Iterator[tuple[str, str]]:
+def assistant_says(said: Sequence[str], before: str, *, answers: bool) -> Iterator[tuple[str, str]]:
     """Yield an assistant's sentences: what asks is left out, and what may put off is none that states."""
     follows = before.rstrip().endswith("?") or begins(before, WH | AUXILIARIES)
     for sentence in said:
@@ -264,7 +269,7 @@ def assistant_says(said: Sequence[str], before: str, answers: bool) -> Iterator[
             yield sentence, "states of assistants"
 
 
-def user_says(said: Sequence[str], answers: bool, alike: bool) -> Iterator[tuple[str, str]]:
+def user_says(said: Sequence[str], *, answers: bool, alike: bool) -> Iterator[tuple[str, str]]:
     """Yield a user's sentences."""
     alone = len(said) == 1
     for sentence in said:
@@ -410,7 +415,9 @@ def examples_of_asking(read: Sequence[Example]) -> list[Example]:
         Example(author, f"{text}?", "asks", ASKED if begins(text, WH | AUXILIARIES) else ASKED_BY_MARK)
         for author, text in asked
     ]
-    found += [Example(author, f"{text}.", "asks", STOPPED) for author, text in asked if begins(text, WH | AUXILIARIES)]
+    found += [
+        Example(author, f"{text}.", "asks", STOPPED) for author, text in asked if begins(text, WH | AUXILIARIES)
+    ]
     found += [
         Example(one.author, one.text, "states", TOLD)
         for one in read
@@ -475,13 +482,15 @@ def known_words(read: Sequence[Example]) -> list[str]:
         if len(by) >= AUTHORS_OF_WORD
     }
     lists = (LEADS, WANTS, WANTED, TAILS, ASKED_AS, PLEASE, WILL, LOOK, AT_WHAT, WHOLE)
-    listed = {part for phrase in chain.from_iterable(map(phrases, lists)) for part in parts_of(phrase) if part.isalpha()}
+    listed = {
+        part for phrase in chain.from_iterable(map(phrases, lists)) for part in parts_of(phrase) if part.isalpha()
+    }
     return sorted(listed.union(sorted(sums, key=lambda word: (-sums[word], word))[:KNOWN]))
 
 
 def train(examples: Sequence[Example], kind: str, known: frozenset[str]) -> dict[str, int]:
-    """Return the integer weights of a sparse logistic regression; the constant is the feature of every sentence, "^"."""
-    looked_at = [features_of(parts_of(one.text.lower()), known) | {"^"} for one in examples]
+    """Return the integer weights of a sparse logistic regression; "^", which all have, is the constant."""
+    looked_at = [features_of(parts_of(one.text.lower()), known) for one in examples]
     authors: dict[str, set[str]] = defaultdict(set)
     for one, features in zip(examples, looked_at, strict=True):
         for feature in features:
@@ -589,7 +598,9 @@ def main() -> None:
         },
         "least": least,
         "words": " ".join(words),
-        "weights": {purpose: grouped(train(examples(read), purpose, known)) for purpose, examples in EXAMPLES.items()},
+        "weights": {
+            purpose: grouped(train(examples(read), purpose, known)) for purpose, examples in EXAMPLES.items()
+        },
     }
     args.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

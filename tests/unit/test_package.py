@@ -117,12 +117,12 @@ def test_the_settings_stay_few():
 
 
 # Lines of each room, everything counted; reached, and rounded up a little: what is added pays for its room.
-MOST_MODULES = 199
+MOST_MODULES = 200
 MOST_LINES = {
     "": 3_470, "cli": 2_740, "client": 610, "context": 1_610, "documents": 4_070, "eval": 2_860,
     "integrations": 1_760, "kernels": 1_460, "lifecycle": 1_800, "messages": 970, "models": 1_660, "ranking": 1_710,
     "retrieval": 1_070, "sample": 40, "server": 4_030, "settings": 930, "store": 10_580, "testing": 1_350,
-    "text": 6_140, "transfer": 2_230, "types": 1_910,
+    "text": 6_180, "transfer": 2_230, "types": 1_910,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 22
 

@@ -56,7 +56,7 @@ def features_of(parts: list[str], known: Collection[str]) -> set[str]:
         found.update(map(" ".join, zip(*(forms[start:] for start in range(width)), strict=False)))
     found.add(" ".join(forms[:_BEGINNING]))
     length = min(len(parts), _LONGEST)
-    found.add(f"#{length if length < 8 else length // 4 * 4}")  # noqa: PLR2004 - short ones exactly
+    found.add(f"#{length if length < 8 else length // 4 * 4}")
     return found
 
 
