@@ -23,7 +23,7 @@ CARRIED = re.compile(
     r"|documents/(?:roles\.toml|units\.schema\.json)"
     r"|messages/secrets\.toml"
     r"|server/api\.toml"
-    r"|text/english\.toml"
+    r"|text/(?:english\.toml|asking\.json)"
     r"|transfer/whatsapp\.toml"
     r"|models/\w+/(?:LICENSE|PROVENANCE\.json|model\.onnx|tokenizer\.json|embeddings\.npy)"
     r"|sample/(?:handbook/\w+\.md|\w+\.jsonl?)"

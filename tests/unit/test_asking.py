@@ -1,8 +1,12 @@
 """Which turns only ask, which put off an answer, and which questions are about questions."""
 
+import json
+from importlib import resources
+
 import pytest
 
 from builders import make_unit
+from holdfast.text.asking import DATA, features_of, form_of, is_for, parts_of
 from holdfast.text.questions import asks_only, asks_what_was_asked, only_asks
 
 ASKING = [
@@ -14,6 +18,10 @@ ASKING = [
     "Which do I prefer, tea or coffee?", "For my trip to Oslo, which hotel did I book?", "Nora, when do you land?",
     "a form wants to know what street I live in", "You asked: where do I live?",
     "What did we do on 31 May 2024?", "How is it spelled: with a k?",
+    "hey do u remember who our dentist is", "I was wondering if Ada and I are still going",
+    "how many hens had I in May",
+    "I would like to know when my last day is to be.", "Is my bike an electric one", "specs?",
+    "can you list for me all the towns where I've lived", "Where is it the cat and me sit, most evenings",
     "¿Dónde vivo?", "Wann kommen die Fenster?", "现在几点？",
 ]  # fmt: skip
 TELLING = [
@@ -52,6 +60,9 @@ def test_only_turns_ask():
         ("Let me check that for you.", True),
         ("Good question. I'd have to look that up.", True),
         ("One moment. Which car do you mean?", True),
+        ("Let me go back and see where the count stands.", True),
+        ("I'd have to look at how that ended.", True),
+        ("Hold on, I'm looking for the list.", True),
         ("Let me see, your boss is Oskar.", False),
         ("Let me check: the demo is on 12 June.", False),
         ("I'm sure you live in Faro.", False),
@@ -76,3 +87,26 @@ def test_an_assistant_that_only_puts_off_states_nothing(text, off):
 )
 def test_a_question_about_questions_is_told_by_its_words(text, about):
     assert asks_what_was_asked(text) is about
+
+
+def test_the_model_says_what_it_was_made_of_and_sums_integers():
+    data = json.loads((resources.files("holdfast.text") / DATA).read_text(encoding="utf-8"))
+    assert data["provenance"].keys() == {"trained on", "licence", "files"}
+    assert all(len(digest) == 64 for digest in data["provenance"]["files"].values())
+    assert data["weights"].keys() == data["least"].keys() == {"asks", "delays"}
+    listed = [feature for groups in data["weights"]["asks"].values() for feature in groups.split("|")]
+    assert len(listed) == len(set(listed)) > 1000
+    assert all(int(weight) for groups in data["weights"].values() for weight in groups)
+
+
+def test_names_numbers_and_rare_words_count_by_their_form():
+    known = {"where", "my"}
+    forms = [form_of(part, known) for part in parts_of("where is my 2nd zorbing, pet's: jumped?")]
+    assert forms == ["where", "_", "my", "0", "_ing", ",", "_'s", ":", "_ed", "?"]
+    asked = [features_of(parts_of(f"where does {name} live?"), known) for name in ("zoran", "maude")]
+    assert asked[0] == asked[1]
+
+
+def test_a_sentence_of_unknown_words_is_not_judged():
+    assert is_for("where is my bike", "asks")
+    assert not is_for("missä pyöräni mahtaa oikein olla", "asks")

@@ -8,6 +8,7 @@ from holdfast.documents.formats.html import read_html
 from holdfast.documents.parser import read_source
 from holdfast.errors import InputError
 from holdfast.text import dates
+from holdfast.text.asking import is_for
 from holdfast.text.changes import is_quoting, read_assertions
 from holdfast.text.dates import TimePoint
 from holdfast.text.time_expressions import TimeMeaning
@@ -70,6 +71,11 @@ def test_tags_without_end_are_read_in_one_pass_as_a_document():
 @pytest.mark.parametrize("seed", ["I run, ", "we moved from to ", "I am a ", "I live in A, ", "“", "1:1,", "no "])
 def test_changes_are_read_in_one_pass(seed):
     assert is_linear(lambda text: read_assertions(text, "Vera") or is_quoting(text), seed, 4_000)
+
+
+@pytest.mark.parametrize("seed", ["where is my ", "a,", "zorbing's ", "- "])
+def test_what_asks_is_judged_in_one_pass(seed):
+    assert is_linear(lambda text: is_for(text, "asks"), seed, 4_000)
 
 
 def test_dates_are_told_apart_without_comparing_each_with_each():

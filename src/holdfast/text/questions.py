@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from holdfast.text.asking import is_for
 from holdfast.text.sentences import PROSE, memoize_short
 from holdfast.text.terms import Tokenizer, pieces, terms, words
 from holdfast.text.words import any_of, entries, regex
@@ -232,18 +233,15 @@ def _find_perspective(text: str, participants: tuple[str, ...]) -> str | None:
 
 # ----------------------------------------------------------------------------------------- turns that only ask
 
-# A turn is read clause by clause, and every clause has to ask: "I moved to Porto, did I tell you?" tells before it
+# A turn is read sentence by sentence, and every one has to ask: "I moved to Porto, did I tell you?" tells before it
 # asks, "can you believe I got the job?" while it does. In doubt a turn states something: an answer that ranks low
 # costs more than a question that ranks high. A request that something be done ("can you book …", "remind me to …") is
-# an intention, and no question. English is read closely; of other languages it is known how a question opens, and one
-# with a comma may tell.
+# an intention, and no question. English is judged by a model of its words; of other languages it is known how a
+# question opens, and one with a comma may tell.
 
 LANGUAGES = listed("statements", "languages")
 # What is longer tells something, whatever its form: in characters of a turn, and in words of a sentence.
 _LONGEST_TURN, _LONGEST_SENTENCE = 400, 30
-# So many words without a verb belong to the question before them ("tea or coffee?"), or ask by their mark ("my
-# car?"); and so many to the one behind them ("Nora, when …"): "severe nut allergy, what can I eat?" tells.
-_LONGEST_FRAGMENT, _LONGEST_ADDRESS = 8, 2
 # One number may be what is asked about ("what did we do on 31 May?"); of two or more one is told.
 _MOST_NUMBERS = 1
 
@@ -259,22 +257,14 @@ def _filled(name: str) -> str:
 
 _NAMED = regex(r"\{([a-z]+)\}")
 COURTESIES = _of_languages("courtesy")
-_ENGLISH = frozenset(listed("questions", "openers"))
-_OPENERS = _of_languages("question").union(_ENGLISH, listed("questions", "marked"))
+_OPENERS = _of_languages("question")
 _BORDER = regex(r"[,;:()](?=\s|$)|\s[-–—]+\s|—|[，；：、]")
 _WORD = regex(r"[\w'-]+")
+# A price is told, and what somebody needs to do beside a question.
+_TOLD = regex(r"[$£€¥%]|[,;:] (?:i|we) (?:need|want|have|plan) to (?!know|remember|find|check)")
 # The year of a date is part of it.
 _NUMBER = regex(r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\w.,:/-]*")
-_LEAD = regex(rf"(?:[^\w¿]|{any_of('questions', 'leads')}\b)*")
-_FRONT = regex(rf"{any_of('questions', 'fronts')}\b")
-# What asks without a mark, too.
-_ASKING = regex(_filled("asking"))
-_SOUGHT = regex(_filled("naming"))
-_TELLING = regex(_filled("telling"))
-_DELAYING = regex(_filled("delaying"))
 _ABOUT_ASKING = regex(_filled("about_asking"))
-_VERBS = "|".join((any_of("questions", "subjects"), any_of("query", "verbs"), any_of("calendar", "happened")))
-_FINITE = regex(rf"\b(?!be\b)(?:{_VERBS}|\w{{3,}}ed)\b")
 
 
 def asks_only(unit: Unit) -> bool:
@@ -312,51 +302,26 @@ def _sentences(text: str) -> list[str]:
         return []
     plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
     said = (plain[start:end] for start, end in PROSE.spans(plain))
-    return [sentence for sentence in said if not _is_courtesy(sentence)]
+    return [sentence for sentence in said if any(word not in COURTESIES for word in _WORD.findall(sentence))]
 
 
 def _delays(sentence: str) -> bool:
-    clauses = [clause for part in _BORDER.split(sentence) if not _is_courtesy(clause := _without_lead(part))]
-    return not _NUMBER.search(sentence) and all(map(_DELAYING.match, clauses))
-
-
-def _is_courtesy(sentence: str) -> bool:
-    return all(word in COURTESIES for word in _WORD.findall(sentence))
+    return is_for(sentence, "delays") and not _NUMBER.search(sentence)
 
 
 def _asks(sentence: str) -> bool:
-    """Return whether a sentence asks: each of its clauses does, or belongs to one that does."""
-    marked = sentence.endswith(_ASKED)
-    clauses = [clause for part in _BORDER.split(sentence) if not _is_courtesy(clause := _without_lead(part))]
+    """Return whether a sentence asks, and tells nothing as far as that is seen."""
+    if not (is_for(sentence, "asks") or _asks_elsewhere(sentence)):
+        return False
     long = len(_WORD.findall(sentence)) > _LONGEST_SENTENCE or len(_NUMBER.findall(sentence)) > _MOST_NUMBERS
-    if not clauses or long or sentence.endswith("!") or _TELLING.search(sentence):
+    return not (long or sentence.endswith("!") or _TOLD.search(sentence))
+
+
+def _asks_elsewhere(sentence: str) -> bool:
+    """Return whether a sentence of another language has a mark, one clause, no number, and opens like a question."""
+    if not sentence.endswith(_ASKED):
         return False
-    if len(clauses) == 1 and _SOUGHT.match(clauses[0]):
-        return True
-    asking = [_is_question(clause, marked=marked, alone=len(clauses) == 1) for clause in clauses]
-    if not any(asking):
-        return False
-    first = asking.index(True)
-    led = all(_FRONT.match(one) or (marked and _is_fragment(one, _LONGEST_ADDRESS)) for one in clauses[:first])
-    rest = zip(clauses[first:], asking[first:], strict=True)
-    return led and all(asks or _FRONT.match(clause) or _is_fragment(clause) for clause, asks in rest)
-
-
-def _without_lead(clause: str) -> str:
-    """Return a clause without what leads up to it: "ok and", "hey", "by the way"."""
-    lead = _LEAD.match(clause)
-    return clause[lead.end() if lead else 0 :].rstrip(" .\"'?？؟")
-
-
-def _is_question(clause: str, *, marked: bool, alone: bool) -> bool:
-    if _ASKING.match(clause):
-        return True
-    opener = clause.split(maxsplit=1)[0].removesuffix("n't")
+    opener = sentence.lstrip("¿ ").split(maxsplit=1)[0]
     # Chinese and Japanese ask at the end of a sentence.
-    elsewhere = not opener.isascii() or opener in _OPENERS or _is_fragment(clause)
-    return marked and (opener in _ENGLISH or (alone and elsewhere and not _NUMBER.search(clause)))
-
-
-def _is_fragment(clause: str, longest: int = _LONGEST_FRAGMENT) -> bool:
-    """Return whether a clause has no verb, as far as that is seen, and few words."""
-    return len(_WORD.findall(clause)) <= longest and _FINITE.search(clause) is None
+    opens = opener in _OPENERS or not opener.isascii()
+    return opens and not _BORDER.search(sentence) and not _NUMBER.search(sentence)
