@@ -124,7 +124,7 @@ def open_remote(address: object, token: str | None, own: dict[str, object]) -> o
 # --------------------------------------------------------------------------------------------------- derivation
 
 # Counted up whenever analysis, or what an index keeps of it, changes: indexes saved before no longer fit.
-_ANALYSIS_VERSION = 13
+_ANALYSIS_VERSION = 14
 
 
 def derivation(settings: Settings) -> Derivation:
