@@ -233,15 +233,18 @@ def _find_perspective(text: str, participants: tuple[str, ...]) -> str | None:
 
 # ----------------------------------------------------------------------------------------- turns that only ask
 
-# A turn is read sentence by sentence, and every one has to ask: "I moved to Porto, did I tell you?" tells before it
+# A turn is read clause by clause, and every clause has to ask: "I moved to Porto, did I tell you?" tells before it
 # asks, "can you believe I got the job?" while it does. In doubt a turn states something: an answer that ranks low
 # costs more than a question that ranks high. A request that something be done ("can you book …", "remind me to …") is
-# an intention, and no question. English is judged by a model of its words; of other languages it is known how a
-# question opens, and one with a comma may tell.
+# an intention, and no question. English is read closely, by rules and, as these fit the text of whoever wrote them,
+# by a model of its words; of other languages it is known how a question opens, and one with a comma may tell.
 
 LANGUAGES = listed("statements", "languages")
 # What is longer tells something, whatever its form: in characters of a turn, and in words of a sentence.
 _LONGEST_TURN, _LONGEST_SENTENCE = 400, 30
+# So many words without a verb belong to the question before them ("tea or coffee?"), or ask by their mark ("my
+# car?"); and so many to the one behind them ("Nora, when …"): "severe nut allergy, what can I eat?" tells.
+_LONGEST_FRAGMENT, _LONGEST_ADDRESS = 8, 2
 # One number may be what is asked about ("what did we do on 31 May?"); of two or more one is told.
 _MOST_NUMBERS = 1
 
@@ -257,14 +260,24 @@ def _filled(name: str) -> str:
 
 _NAMED = regex(r"\{([a-z]+)\}")
 COURTESIES = _of_languages("courtesy")
-_OPENERS = _of_languages("question")
+_ENGLISH = frozenset(listed("questions", "openers"))
+_OPENERS = _of_languages("question").union(_ENGLISH, listed("questions", "marked"))
 _BORDER = regex(r"[,;:()](?=\s|$)|\s[-–—]+\s|—|[，；：、]")
 _WORD = regex(r"[\w'-]+")
-# A price is told, and what somebody needs to do beside a question.
+# A price is told, and what somebody needs to do beside a question; the model of words does not know.
 _TOLD = regex(r"[$£€¥%]|[,;:] (?:i|we) (?:need|want|have|plan) to (?!know|remember|find|check)")
 # The year of a date is part of it.
 _NUMBER = regex(r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\w.,:/-]*")
+_LEAD = regex(rf"(?:[^\w¿]|{any_of('questions', 'leads')}\b)*")
+_FRONT = regex(rf"{any_of('questions', 'fronts')}\b")
+# What asks without a mark, too.
+_ASKING = regex(_filled("asking"))
+_SOUGHT = regex(_filled("naming"))
+_TELLING = regex(_filled("telling"))
+_DELAYING = regex(_filled("delaying"))
 _ABOUT_ASKING = regex(_filled("about_asking"))
+_VERBS = "|".join((any_of("questions", "subjects"), any_of("query", "verbs"), any_of("calendar", "happened")))
+_FINITE = regex(rf"\b(?!be\b)(?:{_VERBS}|\w{{3,}}ed)\b")
 
 
 def asks_only(unit: Unit) -> bool:
@@ -302,26 +315,58 @@ def _sentences(text: str) -> list[str]:
         return []
     plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").lower()
     said = (plain[start:end] for start, end in PROSE.spans(plain))
-    return [sentence for sentence in said if any(word not in COURTESIES for word in _WORD.findall(sentence))]
+    return [sentence for sentence in said if not _is_courtesy(sentence)]
 
 
 def _delays(sentence: str) -> bool:
-    return is_for(sentence, "delays") and not _NUMBER.search(sentence)
+    clauses = [clause for part in _BORDER.split(sentence) if not _is_courtesy(clause := _without_lead(part))]
+    return not _NUMBER.search(sentence) and (is_for(sentence, "delays") or all(map(_DELAYING.match, clauses)))
+
+
+def _is_courtesy(sentence: str) -> bool:
+    return all(word in COURTESIES for word in _WORD.findall(sentence))
 
 
 def _asks(sentence: str) -> bool:
     """Return whether a sentence asks, and tells nothing as far as that is seen."""
-    if not (is_for(sentence, "asks") or _asks_elsewhere(sentence)):
-        return False
+    clauses = [clause for part in _BORDER.split(sentence) if not _is_courtesy(clause := _without_lead(part))]
     long = len(_WORD.findall(sentence)) > _LONGEST_SENTENCE or len(_NUMBER.findall(sentence)) > _MOST_NUMBERS
-    return not (long or sentence.endswith("!") or _TOLD.search(sentence))
-
-
-def _asks_elsewhere(sentence: str) -> bool:
-    """Return whether a sentence of another language has a mark, one clause, no number, and opens like a question."""
-    if not sentence.endswith(_ASKED):
+    if not clauses or long or sentence.endswith("!"):
         return False
-    opener = sentence.lstrip("¿ ").split(maxsplit=1)[0]
+    if is_for(sentence, "asks") and not _TOLD.search(sentence):
+        return True
+    return not _TELLING.search(sentence) and _is_built_as_question(sentence, clauses)
+
+
+def _is_built_as_question(sentence: str, clauses: list[str]) -> bool:
+    """Return whether each clause asks or belongs to one that does, as far as rules see it."""
+    marked = sentence.endswith(_ASKED)
+    if len(clauses) == 1 and _SOUGHT.match(clauses[0]):
+        return True
+    asking = [_is_question(clause, marked=marked, alone=len(clauses) == 1) for clause in clauses]
+    if not any(asking):
+        return False
+    first = asking.index(True)
+    led = all(_FRONT.match(one) or (marked and _is_fragment(one, _LONGEST_ADDRESS)) for one in clauses[:first])
+    rest = zip(clauses[first:], asking[first:], strict=True)
+    return led and all(asks or _FRONT.match(clause) or _is_fragment(clause) for clause, asks in rest)
+
+
+def _without_lead(clause: str) -> str:
+    """Return a clause without what leads up to it: "ok and", "hey", "by the way"."""
+    lead = _LEAD.match(clause)
+    return clause[lead.end() if lead else 0 :].rstrip(" .\"'?？؟")
+
+
+def _is_question(clause: str, *, marked: bool, alone: bool) -> bool:
+    if _ASKING.match(clause):
+        return True
+    opener = clause.split(maxsplit=1)[0].removesuffix("n't")
     # Chinese and Japanese ask at the end of a sentence.
-    opens = opener in _OPENERS or not opener.isascii()
-    return opens and not _BORDER.search(sentence) and not _NUMBER.search(sentence)
+    elsewhere = not opener.isascii() or opener in _OPENERS or _is_fragment(clause)
+    return marked and (opener in _ENGLISH or (alone and elsewhere and not _NUMBER.search(clause)))
+
+
+def _is_fragment(clause: str, longest: int = _LONGEST_FRAGMENT) -> bool:
+    """Return whether a clause has no verb, as far as that is seen, and few words."""
+    return len(_WORD.findall(clause)) <= longest and _FINITE.search(clause) is None

@@ -529,8 +529,7 @@ def _view(memory: Memory, owner: OwnerArguments) -> View:
 
 
 def _core_blocks(document: Document, settings: Settings) -> Iterator[DocumentBlock]:
-    read = partition(document.name, document.body, max_bytes=settings.authored.max_bytes)
-    for node in read.nodes:
+    for node in partition(document.name, document.body, max_bytes=settings.authored.max_bytes).nodes:
         if node.kind == "heading":
             yield DocumentBlock("heading", node.markdown)
         else:
