@@ -130,3 +130,14 @@ def test_a_retriever_is_part_of_a_chain_and_opens_a_path(tmp_path):
     retriever.memory.close()
     with pytest.raises(ValueError, match="is no memory"):
         HoldfastRetriever(memory=17, user="ana")
+
+
+@pytest.mark.parametrize(
+    "messages", [5, None, "hello", [None], ["hello"], [{"role": "user", "content": "hello"}], {}]
+)
+def test_what_are_no_messages_is_an_input_error_and_nothing_is_kept(memory, messages):
+    history = HoldfastChatMessageHistory(memory, user="ana", session="s")
+    given = [HumanMessage("I like tea."), *messages] if isinstance(messages, list) else messages
+    with pytest.raises(InputError, match="message"):
+        history.add_messages(given)
+    assert history.messages == []

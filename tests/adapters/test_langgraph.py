@@ -1,5 +1,6 @@
 """LangGraph's `BaseStore`: the same suite for LangGraph's own store, for a memory, and for one behind a server."""
 
+import functools
 from datetime import timedelta
 
 import pytest
@@ -139,3 +140,31 @@ def test_a_time_to_live_that_is_none_is_an_input_error_and_nothing_is_kept(minut
         with pytest.raises(InputError):
             store.put(("notes",), "a", {"text": "tea"}, ttl=minutes)
         assert store.get(("notes",), "a") is None
+
+
+@pytest.mark.parametrize("value", [5, "tea", [], [("a", 1)], True])
+def test_a_value_that_is_no_dict_is_an_input_error_and_nothing_is_kept(value):
+    with opened() as memory:
+        store = HoldfastStore(memory, user="ana")
+        with pytest.raises(InputError, match="value"):
+            store.batch([PutOp(("notes",), "a", {"text": "tea"}), PutOp(("notes",), "b", value)])
+        assert memory.stats(user="ana").units == 0
+
+
+@pytest.mark.parametrize("index", [True, 5, "text", [None], {"text": 1}])
+def test_paths_to_index_that_are_none_are_an_input_error(index):
+    with opened() as memory, pytest.raises(InputError, match="index"):
+        HoldfastStore(memory, user="ana").put(("notes",), "a", {"text": "tea"}, index=index)
+
+
+@pytest.mark.parametrize("number", [None, "5", 1.5, float("nan"), True])
+@pytest.mark.parametrize("name", ["limit", "offset", "max_depth"])
+def test_a_number_of_items_or_labels_that_is_none_is_an_input_error(name, number):
+    with opened() as memory:
+        store = HoldfastStore(memory, user="ana")
+        ask = store.list_namespaces if name == "max_depth" else functools.partial(store.search, ("notes",))
+        if (name, number) == ("max_depth", None):
+            assert ask(max_depth=None) == []
+        else:
+            with pytest.raises(InputError, match=name):
+                ask(**{name: number})

@@ -80,6 +80,9 @@ class Failing(Memory):
     def users(self, **_):
         raise StoreError("'/srv/all of it/a.db' cannot be written: disk is full (/srv/tmp/a.db-wal); make room")
 
+    def compact(self, **_):
+        self.users()
+
 
 def test_no_caller_with_a_token_hears_where_the_files_of_the_server_lie(tmp_path, caplog):
     tokens, place = Tokens(token_file(tmp_path / "a.db")), tmp_path / "a.db"
@@ -92,11 +95,15 @@ def test_no_caller_with_a_token_hears_where_the_files_of_the_server_lie(tmp_path
                 assert http.get("/v1/stats?user=ana").json()["location"] == "a.db"
                 gone = http.post("/v1/forget?detail=full", json={"user": "ana", "ids": ["one"]}).json()
                 told = http.get("/v1/users").json()["detail"]
+                asked, stream = {"user": "ana", "session": "s"}, {"Accept": "text/event-stream"}
+                streamed = http.post("/v1/compact", json=asked, headers=stream).text
                 page = http.get("/")
     assert gone["complete"]
     assert str(tmp_path) not in json.dumps(gone) + page.text
+    assert told in streamed
+    assert "/srv" not in streamed
     assert told == "'a.db' cannot be written: disk is full (a.db-wal); make room"
-    assert "/srv/all of it/a.db" in caplog.text
+    assert caplog.text.count("/srv/all of it/a.db") == 2
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Token x", "\xff\xfe"])

@@ -88,6 +88,16 @@ def test_beyond_this_machine_a_server_needs_tokens(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("mode", "words"), [(0o666, "[]"), (0o600, "[{")])
+def test_tokens_that_let_nobody_in_are_told_before_anything_is_served(tmp_path, mode, words):
+    tokens = token_file(tmp_path / "a.db")
+    tokens.write_text(words)
+    tokens.chmod(mode)
+    with pytest.raises(StoreError, match=r"chmod 600|cannot be read"):
+        serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=0), pytest.fail)
+    assert [path.name for path in tmp_path.iterdir()] == [tokens.name]
+
+
 def test_a_port_that_is_taken_is_one_clear_error(tmp_path):
     with served() as address:
         _, port = place_of(address)

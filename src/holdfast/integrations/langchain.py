@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.errors import InputError, quote_value
 from holdfast.integrations.host_messages import HostMessage, MemorySource, Transcript, missing_package, open_memory
 from holdfast.memory import Memory
+from holdfast.messages.checks import check_list
 from holdfast.messages.content import message_words
 from holdfast.types import AnswerState, Hit, iso
 
@@ -93,14 +95,16 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages at the end, all of them or none."""
-        self._transcript.append([_read(message) for message in messages])
+        self._transcript.append([_read(message) for message in check_list("messages", messages)])
 
     def clear(self) -> None:
         """Erase the messages."""
         self._transcript.clear()
 
 
-def _read(message: BaseMessage) -> HostMessage:
+def _read(message: object) -> HostMessage:
+    if not isinstance(message, BaseMessage):
+        raise InputError(f"{quote_value(message)} is no message of LangChain; give a HumanMessage, an AIMessage …")
     named = getattr(message, "role", "")  # of a chat message, which may name anybody
     role = _ROLES.get(named or message.type, "user")
     calls = [{"name": call["name"], "input": call["args"]} for call in getattr(message, "tool_calls", ())]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from holdfast.arguments import OwnerOptions
 from holdfast.errors import FilterError, InputError, NotFoundError, quote_value
 from holdfast.integrations.host_messages import MOST_WORDS, MemorySource, missing_package, open_memory
+from holdfast.messages.checks import check_list, check_names
 from holdfast.types import JSON, Unit, digest
 
 try:
@@ -66,6 +67,7 @@ class HoldfastStore(BaseStore):
         """Answer every read from the state before the writes; of two writes to one key the last counts."""
         asked = list(ops)
         for op in asked:
+            _check(op)
             validate_op_namespace(op)
         results = [self._read(op) for op in asked]
         self._write({(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)})
@@ -169,6 +171,20 @@ class HoldfastStore(BaseStore):
             "utility_acts": [],
             "metadata": {"langgraph": kept | ({} if op.ttl is None else {"ttl": op.ttl})},
         }
+
+
+def _check(op: Op) -> None:
+    """Refuse what LangGraph's types rule out: callers of a model's tools have none."""
+    for name in ("limit", "offset", "max_depth"):
+        number = getattr(op, name, 0)
+        if type(number) is not int and (name, number) != ("max_depth", None):
+            raise InputError(f"{name} = {quote_value(number)} is no whole number; give one")
+    if not isinstance(op, PutOp):
+        return
+    if not isinstance(op.value, Mapping | None):
+        raise InputError(f"value = {quote_value(op.value)} is no dict; give one, or None to delete the item")
+    if op.index is not None and op.index is not False:
+        check_names("index", check_list("index", op.index))
 
 
 def _name(place: ItemKey) -> str:

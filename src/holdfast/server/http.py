@@ -262,7 +262,7 @@ class HttpServer:
             if error is None:
                 yield _event("result", job.answer.result().decode())
             elif isinstance(error, HoldfastError):
-                found = without_folders(error) if self.asks_for_tokens() else error
+                found = _as_told(error, request_id, guarded=self.asks_for_tokens())
                 yield _event("problem", json.dumps(problem_of(found)))
             elif isinstance(error, Refused):
                 yield _event("problem", json.dumps(problem_of(error.error, error.status)))
@@ -460,10 +460,16 @@ def _problem(
 async def _tell(request: Request, error: Refused | HoldfastError) -> Response:
     if isinstance(error, Refused):
         return _problem(request.scope["holdfast.id"], error.error, error.status, error.headers)
-    if request.scope["holdfast.guarded"] and error.status >= _DEFECT.status:
-        log.error("%s failed: %s", request.scope["holdfast.id"], error)
-        error = without_folders(error)
-    return _problem(request.scope["holdfast.id"], error)
+    told = _as_told(error, request.scope["holdfast.id"], guarded=request.scope["holdfast.guarded"])
+    return _problem(request.scope["holdfast.id"], told)
+
+
+def _as_told(error: HoldfastError, request_id: str, *, guarded: bool) -> HoldfastError:
+    """Return what a caller hears of an error; where files lie stands in the log alone."""
+    if not guarded or error.status < _DEFECT.status:
+        return error
+    log.error("%s failed: %s", request_id, error)
+    return without_folders(error)
 
 
 async def _tell_of_route(request: Request, error: HTTPException) -> Response:

@@ -147,11 +147,13 @@ def serve(path: str, settings: Settings, how: ServerSettings, announce: Announce
     Raises:
         InputError: it is the address of another server.
         AccessError: it would listen beyond this machine, and has no tokens.
+        StoreError: its tokens cannot be read, or others may write them: every caller would be refused.
         ServerError: another server has the port, the socket file or the store.
     """
     if is_address(path):
         raise InputError(f"{path} is served already; serve a file, or use that server")
     tokens = Tokens(token_file(path))
+    tokens.all()
     if not (how.unix or tokens.path.exists() or is_loopback(how.host)):
         raise AccessError(
             f"host {quote_value(how.host)} is open to others; make a token first with holdfast token add"
