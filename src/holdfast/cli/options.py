@@ -126,6 +126,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "forget.ids": ("Ids of units.", "…"),
     "forget.document": ("A document and its units.",),
     "forget.everything": ("Everything the user has.", "--all"),
+    "forget.compact": ("Write the file anew as a whole: it gets smaller.", "--compact"),
     "forget.dry_run": ("Only list what would go.", "--dry-run"),
     "forget.yes": ("Do not ask.", "--yes", "-y"),
     "backup.path": ("A new file.", "…"),
