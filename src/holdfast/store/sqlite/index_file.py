@@ -13,7 +13,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -112,7 +113,7 @@ def remove(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-def erase(path: Path, owners: Set[tuple[str, str]]) -> None:
+def erase(path: Path, owners: AbstractSet[tuple[str, str]]) -> None:
     """Overwrite the segments of some owners; a snapshot that holds nobody else's, or is damaged, is removed.
 
     A segment that was overwritten fails its checksum. What was left half-written beside it is removed too.
@@ -123,7 +124,7 @@ def erase(path: Path, owners: Set[tuple[str, str]]) -> None:
         left.unlink(missing_ok=True)
 
 
-def _overwrite(path: Path, owners: Set[tuple[str, str]]) -> bool:
+def _overwrite(path: Path, owners: AbstractSet[tuple[str, str]]) -> bool:
     try:
         with path.open("r+b") as file:
             start, header = _read_header(file)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -163,11 +164,12 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self, owners: Set[tuple[str, str]], owner: ErasedOwner | None = None) -> None:
+    def drop_erased(self, owners: AbstractSet[tuple[str, str]], owner: ErasedOwner | None = None) -> None:
         """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
 
-        `owners` are those who had something of it. With `owner`, all of that owner's is gone, and its rows of the feed with it. When somebody else began an epoch
-        meanwhile, nobody knows what else is gone: `follow` sees that, and forgets everything.
+        `owners` are those who had something of it. With `owner`, all of that owner's is gone, and its rows of the
+        feed with it. When somebody else began an epoch meanwhile, nobody knows what else is gone: `follow` sees that,
+        and forgets everything.
         """
         if owner is not None:
             self._shards.pop((owner.tenant, owner.user), None)

@@ -34,7 +34,7 @@ log = logging.getLogger("holdfast")
 IN_MEMORY = ":memory:"
 # What tells this store from any other, and its copies from strangers.
 IDENTITY = "identity"
-# Is agreed on when all of a file was written under secure deletion, from its first write or since it was written anew.
+# Is agreed on when all of a file was written under secure deletion: from its first write, or since it was rewritten.
 OVERWRITTEN = "overwritten"
 
 # "HOLD": lets `file` and us tell a Holdfast store from any other SQLite file.

@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -80,7 +81,7 @@ class Eraser:
         self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, compact: bool,
         progress: StepProgress,
     ) -> Erasure:  # fmt: skip
-        """Erase in one transaction, then overwrite what it freed and prove that nothing is left; see `Store.forget`."""
+        """Erase in one transaction, overwrite what it freed, and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
         gone_owner: ErasedOwner | None = None
         with self._database.transaction():
@@ -96,6 +97,7 @@ class Eraser:
                     keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
                     self._run("erase_document", keys)
             self._mark(in_place=not why)
+            unused_bytes.renew_mark(self._database.connection)
             notes = notes_of(gone, documents, view if owner else None)
             note_copies(self._database, notes)
             if owner:
@@ -159,7 +161,7 @@ class Eraser:
     # ------------------------------------------------------------------------------------------- the files
 
     def _scrub(
-        self, pieces: Sequence[bytes], owners: Set[tuple[str, str]], owner: ErasedOwner | None, why: str,
+        self, pieces: Sequence[bytes], owners: AbstractSet[tuple[str, str]], owner: ErasedOwner | None, why: str,
         progress: StepProgress,
     ) -> tuple[str, str]:  # fmt: skip
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
@@ -231,6 +233,7 @@ class Eraser:
             unreached, _ = erase_copies(self._database, patience_ms=0)
             if unreached or not unused_bytes.truncate_log(self._database.connection, wait=False):
                 return False
+            unused_bytes.renew_mark(self._database.connection)
             self._index.drop_all()
             if not self._clean(marked, "", wait=False)[0]:
                 return False
@@ -254,7 +257,7 @@ def _why_anew(run: RunStatement, gone: int) -> str:
 def clean_file(connection: sqlite3.Connection, location: str, why: str, *, wait: bool) -> tuple[bool, str]:
     """Let a file and its log hold nothing but what rows need; return whether no reader prevents it.
 
-    It is overwritten in place, or with a reason `why` written anew; return that reason too, or the one that was found.
+    It is overwritten in place, or for a reason `why` written anew; return that reason too, or the one found here.
     """
     if not why and not unused_bytes.is_overwritten(connection):
         why = _OLDER
@@ -452,6 +455,7 @@ def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patien
             why = _why_anew(run, len(noted))
             with giving_up_pages(connection, as_they_are=bool(why)):
                 _erase_noted(run, noted)
+            unused_bytes.renew_mark(connection)
             connection.execute("COMMIT")
         with translate_errors(path):
             is_clean, why = clean_file(connection, path, why, wait=True)

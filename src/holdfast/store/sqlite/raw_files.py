@@ -77,6 +77,15 @@ def writable(location: str, mode: int) -> int:
     return _opened(location, location, os.O_RDWR | os.O_CREAT, mode)
 
 
+def existing(location: str) -> int:
+    """Return a descriptor of the database file for writing.
+
+    Raises:
+        OSError: there is none, or it cannot be opened.
+    """
+    return _opened(location, location, os.O_RDWR)
+
+
 def _opened(location: str, path: str, flags: int, mode: int = 0) -> int:
     writing = bool(flags & os.O_RDWR)
     with _guard:

@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.store.sqlite import raw_files
-from holdfast.store.sqlite.migrate import OVERWRITTEN, PRIVATE, queries
+from holdfast.store.sqlite.migrate import OVERWRITTEN, queries
 
 # Where a byte begins that is zero from there on, and where that ends.
 Span = tuple[int, int]
 _HEADER = 100
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
-_TREES = (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE)
+_IS_TREE = np.isin(np.arange(256), (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE))
 _HEADER_OF_INTERIOR, _HEADER_OF_LEAF, _POINTER = 12, 8, 2
 _LEAVES_OF_TRUNK = 8  # where a page of the list of free pages names the first of its leaves
 _NUMBER = 4  # bytes of the number of a page
@@ -56,23 +56,29 @@ def is_overwritten(connection: sqlite3.Connection) -> bool:
     return connection.execute(queries()["agreed"], {"name": OVERWRITTEN}).fetchone() is not None
 
 
+def renew_mark(connection: sqlite3.Connection) -> None:
+    """Let the mark of a file that has one be another than any copy has: `overwrite` knows the file by it."""
+    connection.execute(queries()["renew_agreement"], _new_mark())
+
+
+def _new_mark() -> dict[str, str]:
+    return {"name": OVERWRITTEN, "value": os.urandom(16).hex()}
+
+
 def rewrite(connection: sqlite3.Connection, *, wait: bool) -> bool:
     """Write the file anew, and empty its log; return whether no reader prevents it."""
     if not truncate_log(connection, wait=wait):
         return False
     connection.execute("VACUUM")
-    _mark(connection)
+    connection.execute(queries()["agree"], _new_mark())
     return truncate_log(connection, wait=wait)
-
-
-def _mark(connection: sqlite3.Connection) -> None:
-    connection.execute(queries()["agree"], {"name": OVERWRITTEN, "value": os.urandom(8).hex()})
 
 
 def overwrite(connection: sqlite3.Connection, location: str, *, wait: bool) -> bool | None:
     """Overwrite what no row needs, and empty the log; return whether nobody prevents it.
 
-    None when the file is laid out in a way that is not read here: it has to be written anew.
+    None when the file is laid out in a way that is not read here, or lies elsewhere by now: only SQLite can write to
+    it. The caller has renewed its mark.
     """
     for _ in range(_TRIES):
         if not truncate_log(connection, wait=wait):
@@ -80,10 +86,10 @@ def overwrite(connection: sqlite3.Connection, location: str, *, wait: bool) -> b
         connection.execute("BEGIN IMMEDIATE")
         try:
             if _is_empty(Path(f"{location}-wal")):
-                if not _write_zeros(location):
+                if not _write_zeros(connection, location):
                     return None
                 # Whoever has pages of before in memory sees that the file has changed, and reads them again.
-                _mark(connection)
+                renew_mark(connection)
                 connection.execute("COMMIT")
                 connection.execute("PRAGMA shrink_memory")  # lets go of the pages that we have in memory ourselves
                 return True
@@ -100,15 +106,26 @@ def _is_empty(log: Path) -> bool:
         return True
 
 
-def _write_zeros(location: str) -> bool:
-    """Overwrite the unused bytes of a file, whose log is empty; return whether its layout is known."""
-    descriptor = raw_files.writable(location, PRIVATE)
-    spans = find_unused(descriptor)
+def _write_zeros(connection: sqlite3.Connection, location: str) -> bool:
+    """Overwrite the unused bytes of a file, whose log is empty; return whether it is there and can be read."""
+    try:
+        descriptor = raw_files.existing(location)
+    except FileNotFoundError:  # somebody has moved it
+        return False
+    spans = find_unused(descriptor) if _is_open_in(connection, descriptor) else None
     for start, end in spans or ():
         raw_files.write_at(descriptor, _ZEROS[: end - start], start)
     if spans:
         os.fsync(descriptor)
     return spans is not None
+
+
+def _is_open_in(connection: sqlite3.Connection, descriptor: int) -> bool:
+    """Return whether a file is the one that a connection writes to, not another that was put in its place."""
+    [mark] = connection.execute(queries()["agreed"], {"name": OVERWRITTEN}).fetchone()
+    [page] = connection.execute(queries()["page_of_agreements"]).fetchone()
+    size = raw_files.read_page_size(raw_files.read_at(descriptor, _HEADER, 0))
+    return mark.encode() in raw_files.read_at(descriptor, size, (page - 1) * size)
 
 
 def find_unused(descriptor: int) -> list[Span] | None:
@@ -139,7 +156,7 @@ def _gaps(data: bytes, size: int, first: int, free: dict[int, int]) -> Iterator[
     if not first:  # the first page begins with the header of the file
         heads[0], begin[0] = pages[0, _HEADER : _HEADER + _HEADER_OF_LEAF], _HEADER
     kinds = heads[:, 0]
-    is_tree, is_interior = np.isin(kinds, _TREES), kinds <= _INTERIOR_TABLE
+    is_tree, is_interior = _IS_TREE[kinds], kinds <= _INTERIOR_TABLE
     begin += np.where(is_interior, _HEADER_OF_INTERIOR, _HEADER_OF_LEAF)
     begin += _POINTER * (heads[:, 3] * 256 + heads[:, 4])
     end = heads[:, 5] * 256 + heads[:, 6]

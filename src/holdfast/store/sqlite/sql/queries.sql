@@ -177,6 +177,12 @@ ORDER BY key;
 -- name: agreed
 SELECT value FROM agreements WHERE name = :name;
 
+-- name: page_of_agreements
+SELECT rootpage FROM sqlite_schema WHERE name = 'agreements';
+
+-- name: renew_agreement
+UPDATE agreements SET value = :value WHERE name = :name;
+
 -- name: agree
 INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
