@@ -177,13 +177,22 @@ def test_an_interruption_at_any_span_leaves_a_whole_file(rows):
     assert rows.all() == before
 
 
-def test_what_another_connection_has_in_memory_does_not_bring_bytes_back(rows):
+@pytest.mark.parametrize("whose", ["its own", "another's"])
+def test_pages_that_a_connection_has_in_memory_do_not_bring_bytes_back(rows, monkeypatch, whose):
+    write_zeros = unused_bytes._write_zeros
     with closing(connected(rows.path)) as other:
-        assert other.execute("SELECT sum(length(words)) FROM rows").fetchone()
-        assert other.execute("SELECT count(name) FROM rows").fetchone()
+        reader = other if whose == "another's" else rows.connection
+
+        def read_before(*given):
+            assert reader.execute("SELECT sum(length(words)) FROM rows").fetchone()
+            assert reader.execute("SELECT count(name) FROM rows INDEXED BY sqlite_autoindex_rows_1").fetchone()
+            assert reader.execute("SELECT count(name) FROM older").fetchone()
+            return write_zeros(*given)
+
+        monkeypatch.setattr(unused_bytes, "_write_zeros", read_before)
         assert rows.overwrite()
-        other.execute("UPDATE rows SET words = substr(words, 1, length(words) - 9)")
-        other.execute("UPDATE rows SET name = 'x' || name")
+        reader.execute("UPDATE rows SET words = upper(words)")
+        reader.execute("UPDATE older SET name = name WHERE length(words) % 5 = 0")
         rows.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert rows.left() == []
 
