@@ -24,7 +24,7 @@ from holdfast.store.sqlite import raw_files
 from holdfast.store.sqlite.migrate import OVERWRITTEN, queries
 
 # Where a byte begins that is zero from there on, and where that ends.
-Span = tuple[int, int]
+ByteRange = tuple[int, int]
 _HEADER = 100
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
 _IS_TREE = np.isin(np.arange(256), (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE))
@@ -128,7 +128,7 @@ def _is_open_in(connection: sqlite3.Connection, descriptor: int) -> bool:
     return mark.encode() in raw_files.read_at(descriptor, size, (page - 1) * size)
 
 
-def find_unused(descriptor: int) -> list[Span] | None:
+def find_unused(descriptor: int) -> list[ByteRange] | None:
     """Return where a database file holds bytes that no row needs and that are not zero; None if that is not known."""
     try:
         return [*_unused(descriptor)]
@@ -136,7 +136,7 @@ def find_unused(descriptor: int) -> list[Span] | None:
         return None
 
 
-def _unused(descriptor: int) -> Iterator[Span]:
+def _unused(descriptor: int) -> Iterator[ByteRange]:
     size, count, free = _layout(descriptor)
     for first in range(0, count, _PAGES_TOGETHER):
         pages = min(_PAGES_TOGETHER, count - first)
@@ -148,7 +148,7 @@ def _unused(descriptor: int) -> Iterator[Span]:
                 yield first * size + start, first * size + end
 
 
-def _gaps(data: bytes, size: int, first: int, free: dict[int, int]) -> Iterator[Span]:
+def _gaps(data: bytes, size: int, first: int, free: dict[int, int]) -> Iterator[ByteRange]:
     """Yield the unused part of each page of some, from the page at `first` on; `free` is as `_layout` gives it."""
     pages = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
     begin = np.zeros(len(pages), dtype=np.int64)

@@ -126,7 +126,7 @@ DELETE FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: forget_absences
 UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids))
-    AND unit_key IN (SELECT key FROM units WHERE tenant = :tenant AND user = :user);
+    AND EXISTS (SELECT 1 FROM units WHERE key = unit_key AND tenant = :tenant AND user = :user);
 
 -- name: unit_versions
 SELECT {version} FROM versions WHERE unit_key = :key ORDER BY version;
