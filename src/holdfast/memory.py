@@ -446,8 +446,7 @@ class Memory:
     ) -> Erasure:  # fmt: skip
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
-        Summaries are made again from what is left. `dry_run` changes nothing. `compact` writes the whole file anew,
-        which makes it smaller. `progress` hears which step begins.
+        Summaries are made again from what is left. `dry_run` changes nothing; `compact` makes the file smaller.
 
         Raises:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
