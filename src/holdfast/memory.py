@@ -439,12 +439,12 @@ class Memory:
     @expand_keywords
     def forget(
         self, *, ids: str | Sequence[str] | None = None, filters: arguments.Filters | None = None,
-        document: str | None = None, all: bool = False, dry_run: bool = False,
+        document: str | None = None, all: bool = False, dry_run: bool = False, compact: bool = False,
         progress: Callable[[str], None] = lambda _step: None, **owner: Unpack[arguments.ClockOptions],
     ) -> Erasure:  # fmt: skip
         """Erase units for good: their words, versions, vectors, and every summary made of them, in every file.
 
-        Summaries are made again from what is left. `dry_run` changes nothing; `progress` is called with each step.
+        Summaries are made again from what is left. `dry_run` changes nothing; `compact` makes the file smaller.
 
         Raises:
             InputError: nothing is named, or the filter matches everything and `all` is not given.
@@ -454,7 +454,7 @@ class Memory:
         self._known.clear()
         erasure = erase(
             self._store, view, make_request(view, ids, document, all), progress,
-            dry_run=check_flag("dry_run", dry_run),
+            dry_run=check_flag("dry_run", dry_run), compact=check_flag("compact", compact),
             rebuild=lambda seen, gone: compaction.rebuild(self._compactor(), seen, gone, self._protected),
         )  # fmt: skip
         if erasure.documents:

@@ -398,7 +398,7 @@ def mend(memory):
 def test_an_erasure_that_a_full_disk_holds_up_is_pending_and_finished_later(tmp_path, caplog):
     with small_memory(tmp_path / "m.db") as memory:
         keys = talk(memory, 4)
-        fail(memory, "VACUUM")
+        fail(memory, "PRAGMA wal_checkpoint")
         erasure = memory.forget(user="ana", ids=keys[0])
         assert (erasure.complete, erasure.pending) == (False, True)
         assert "the disk is full" in erasure.reason
@@ -414,14 +414,14 @@ def test_an_erasure_that_a_full_disk_holds_up_is_pending_and_finished_later(tmp_
 def test_a_store_with_an_erasure_that_cannot_go_on_opens(tmp_path, monkeypatch):
     with small_memory(tmp_path / "m.db") as memory:
         keys = talk(memory, 4)
-        fail(memory, "VACUUM")
+        fail(memory, "PRAGMA wal_checkpoint")
         memory.forget(user="ana", ids=keys[0])
         mend(memory)
 
     def full(*_, **__):
         raise StoreError("the disk is full; make room and try again")
 
-    monkeypatch.setattr(Eraser, "_rewrite", full)
+    monkeypatch.setattr(Eraser, "_clean", full)
     with small_memory(tmp_path / "m.db") as memory:
         assert len(memory.list(user="ana")) == 3
         memory.remember("and can be written to", user="ana")

@@ -459,6 +459,7 @@ def erasure(done: Erasure) -> RenderableType:
         return Group(*parts)
     parts += [Text(f"made again from what is left: {unit_id}") for unit_id in done.rebuilt]
     parts += [Text(f"out of reach: {name}", "yellow") for name in done.outside]
+    parts += [Text(f"the file was written anew: {done.rewritten}")] if done.rewritten else []
     if done.complete:
         parts.append(Text(f"complete: nothing of it is left in {', '.join(done.files) or 'memory'}", "green"))
     elif done.pending:

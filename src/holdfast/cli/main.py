@@ -443,6 +443,7 @@ def forget(
     filters: str | None = None,
     document: str | None = None,
     everything: bool = False,
+    compact: bool = False,
     dry_run: bool = False,
     yes: bool = False,
     zone: str | None = None,
@@ -457,7 +458,7 @@ def forget(
     }  # fmt: skip
     if not (dry_run or yes):
         ask_before(memory.forget(**named, dry_run=True))
-    erasure = memory.forget(**named, dry_run=dry_run)
+    erasure = memory.forget(**named, dry_run=dry_run, compact=compact)
     return CommandResult(output.erasure_json(erasure), lambda: draw.erasure(erasure))
 
 

@@ -126,6 +126,7 @@ _HELP: dict[str, tuple[str, ...]] = {
     "forget.ids": ("Ids of units.", "…"),
     "forget.document": ("A document and its units.",),
     "forget.everything": ("Every unit of the user.", "--all"),
+    "forget.compact": ("Rewrite the whole file, which shrinks it.", "--compact"),
     "forget.dry_run": ("List what would be erased; erase nothing.", "--dry-run"),
     "forget.yes": ("Do not ask.", "--yes", "-y"),
     "backup.path": ("A new file.", "…"),

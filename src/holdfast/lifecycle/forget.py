@@ -54,7 +54,7 @@ class ErasureTargets:
 
 
 def erase(
-    store: Store, view: View, wanted: ForgetRequest, progress: StepProgress, *, dry_run: bool,
+    store: Store, view: View, wanted: ForgetRequest, progress: StepProgress, *, dry_run: bool, compact: bool,
     rebuild: Callable[[View, Sequence[Unit]], Sequence[str]],
 ) -> Erasure:  # fmt: skip
     """Erase what is wanted, in every file, and make summaries again of what is left."""
@@ -62,7 +62,7 @@ def erase(
     view = dataclasses.replace(view, user="") if chosen.everyones else view
     erasure = store.forget(
         view, chosen.ids, chosen.documents, dry_run=dry_run, owner=wanted.everything and view.agent is None,
-        progress=progress,
+        compact=compact, progress=progress,
     )  # fmt: skip
     erasure = dataclasses.replace(erasure, documents=tuple(one.name for one in chosen.documents), dry_run=dry_run)
     if dry_run or not erasure.uncovered:

@@ -338,13 +338,13 @@ class Store(Protocol):
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
-        owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
+        owner: bool = False, compact: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """Erase units, every version and vector of them, and every summary that rests on one (C19, law 16).
 
         One transaction; afterwards every file of the store is searched for what is left, recorded backups too. With
-        `owner`, all that the user has goes, named or not, and nothing is left that names the user. `progress` hears
-        which step begins.
+        `owner`, all that the user has goes, named or not, and nothing is left that names the user. With `compact` the
+        store's own file is written anew as a whole and gives back its free pages. `progress` hears which step begins.
 
         Raises:
             NotFoundError: the owner does not have one of them; nothing is erased.

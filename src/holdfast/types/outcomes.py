@@ -154,7 +154,7 @@ class Erasure:
     `summaries` rested on one of the units and went with them; `uncovered` are turns that such a summary stood for.
     `complete` says that no file of the store (`files`) holds anything of it any more; `pending` that old bytes may be
     left, for a `reason` (somebody reads them, the disk is full), and the next write or open goes on; the units are
-    gone either way. `outside` names backups that are out of reach.
+    gone either way. `outside` names backups out of reach. `rewritten` says why the file was rewritten, if it was.
     """
 
     units: Sequence[Unit]
@@ -168,6 +168,7 @@ class Erasure:
     rebuilt: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     dry_run: bool = False
+    rewritten: str = ""
 
     def __str__(self) -> str:
         verb = "would erase" if self.dry_run else "erased"

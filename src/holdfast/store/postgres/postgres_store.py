@@ -352,9 +352,9 @@ class PostgresStore:
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
-        owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
+        owner: bool = False, compact: bool = False, progress: Callable[[str], None] = lambda _step: None,  # noqa: ARG002
     ) -> Erasure:  # fmt: skip
-        """See `Store.forget`."""
+        """See `Store.forget`; tables are written anew whether `compact` is asked for or not."""
         if dry_run:
             return self._eraser.preview(view, ids, owner=owner)
         return self._eraser.forget(view, ids, documents, owner=owner, progress=progress)

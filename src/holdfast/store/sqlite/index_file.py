@@ -13,7 +13,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -108,13 +109,43 @@ def is_index_file(path: Path) -> bool:
 def remove(path: Path) -> None:
     """Remove the snapshot and whatever was left half-written beside it."""
     path.unlink(missing_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
+    for left in _half_written(path):
         left.unlink(missing_ok=True)
+
+
+def erase(path: Path, owners: AbstractSet[tuple[str, str]]) -> None:
+    """Overwrite the segments of some owners; a snapshot that holds nobody else's, or is damaged, is removed.
+
+    A segment that was overwritten fails its checksum. What was left half-written beside it is removed too.
+    """
+    if not path.exists() or not _overwrite(path, owners):
+        remove(path)
+    for left in _half_written(path):
+        left.unlink(missing_ok=True)
+
+
+def _overwrite(path: Path, owners: AbstractSet[tuple[str, str]]) -> bool:
+    try:
+        with path.open("r+b") as file:
+            start, header = _read_header(file)
+            gone = [entry for entry in header["segments"] if (entry[0], entry[1]) in owners]
+            if len(gone) == len(header["segments"]):
+                return False
+            for _, _, _, offset, length, _ in gone:
+                file.seek(start + offset)
+                file.write(bytes(length))
+            return True
+    except _DAMAGED:
+        return False
+
+
+def _half_written(path: Path) -> Iterator[Path]:
+    return path.parent.glob(f".{glob.escape(path.name)}-*")
 
 
 def _tidy(path: Path) -> None:
     """Remove what processes that no longer live have left half-written."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
+    for left in _half_written(path):
         number = left.name.rpartition("-")[2]
         if number.isdigit() and not _lives(int(number)):
             left.unlink(missing_ok=True)
@@ -134,31 +165,46 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
+# What a header that is damaged raises.
+_DAMAGED = (OSError, ValueError, KeyError, TypeError)
+
+
 def read(path: Path, fingerprint: str, owner: tuple[str, str] | None = None) -> list[IndexSegment]:
     """Return the segments that fit and whose checksums hold, of one owner or of all; none without a snapshot."""
     try:
         with path.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                return []
-            length = int.from_bytes(file.read(_LENGTH), "big")
-            digest, data = file.read(_DIGEST), file.read(min(length, path.stat().st_size))
-            if _digest(data) != digest:
-                return []
-            header = json.loads(data)
+            start, header = _read_header(file)
             if header["fingerprint"] != fingerprint:
                 return []
-            return [one for entry in header["segments"] if (one := _read_segment(file, length, entry, owner))]
-    except (OSError, ValueError, KeyError, TypeError):  # a damaged header: the index is built again instead
+            return [one for entry in header["segments"] if (one := _read_segment(file, start, entry, owner))]
+    except _DAMAGED:  # the index is built again instead
         return []
 
 
+def _read_header(file: io.BufferedIOBase) -> tuple[int, dict[str, Any]]:
+    """Return where the segments begin, and the header.
+
+    Raises:
+        ValueError: the file is none of this release, or damaged.
+    """
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("a snapshot of another release")
+    length = int.from_bytes(file.read(_LENGTH), "big")
+    digest, data = file.read(_DIGEST), file.read(min(length, os.fstat(file.fileno()).st_size))
+    if _digest(data) != digest:
+        raise ValueError("a damaged header")
+    header: dict[str, Any] = json.loads(data)
+    return len(_MAGIC) + _LENGTH + _DIGEST + length, header
+
+
 def _read_segment(
-    file: io.BufferedReader, header: int, entry: list[Any], owner: tuple[str, str] | None
+    file: io.BufferedIOBase, start: int, entry: list[Any], owner: tuple[str, str] | None
 ) -> IndexSegment | None:
+    """Return one segment: the only place that reads any, so that they can be encrypted."""
     tenant, user, seq, offset, length, digest = entry
     if owner is not None and owner != (tenant, user):
         return None
-    file.seek(len(_MAGIC) + _LENGTH + _DIGEST + header + offset)
+    file.seek(start + offset)
     segment = IndexSegment(tenant, user, seq, file.read(length))
     return segment if segment.digest == digest else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -163,24 +164,31 @@ class LiveIndex:
         if shard is not None:
             shard.promote(key, before, content)
 
-    def drop_erased(self, owner: ErasedOwner | None = None) -> None:
+    def drop_erased(self, owners: AbstractSet[tuple[str, str]], owner: ErasedOwner | None = None) -> None:
         """Let nothing that was derived hold words of what this process has erased, on disk neither (law 16).
 
-        With `owner`, all of that owner's is gone, and its rows of the feed with it. When somebody else began an epoch
-        meanwhile, nobody knows what else is gone: `follow` sees that, and forgets everything.
+        `owners` are those who had something of it. With `owner`, all of that owner's is gone, and its rows of the
+        feed with it. When somebody else began an epoch meanwhile, nobody knows what else is gone: `follow` sees that,
+        and forgets everything.
         """
         if owner is not None:
             self._shards.pop((owner.tenant, owner.user), None)
             if self._epoch == (None if owner.before is None else (owner.before,)):
                 self._epoch = (owner.after,)
         self.follow()
-        for shard in self._shards.values():
-            shard.fold()
+        for one in owners & self._shards.keys():
+            self._shards[one].fold()
         self._read.clear()
         self.analyses.clear()
         self.vectors.clear()
         self._past_read = None
-        self._drop_saved()
+        # What is everyone's stands in what others say; in a new epoch no segment is read any more.
+        if owner is not None or any(user == GLOBAL for _, user in owners):
+            self._drop_saved()
+        elif self._path is not None:
+            for one in owners:
+                self._saved.pop(one, None)
+            index_file.erase(self._path, owners)
 
     def drop_all(self) -> None:
         """Forget everything that was derived, on disk too: another process may have erased anything."""

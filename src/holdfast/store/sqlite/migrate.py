@@ -34,6 +34,8 @@ log = logging.getLogger("holdfast")
 IN_MEMORY = ":memory:"
 # What tells this store from any other, and its copies from strangers.
 IDENTITY = "identity"
+# Is agreed on when all of a file was written under secure deletion: from its first write, or since it was rewritten.
+OVERWRITTEN = "overwritten"
 
 # "HOLD": lets `file` and us tell a Holdfast store from any other SQLite file.
 APPLICATION_ID = 0x484F4C44
@@ -46,11 +48,9 @@ PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDES = ("-wal", "-shm", ".index")
 _FILE_HEADER = 100
-_PAGE_SIZE_AT = slice(16, 18)
 _FLOAT32 = 4
 # A file with more free pages than this after a migration is written anew: it would keep its size for years.
 _FREE_SHARE = 0.1
-_LARGEST_PAGE = 1  # how two bytes say 65,536
 
 # SQLite's primary result codes (https://www.sqlite.org/rescode.html), each with the error it becomes.
 _TRANSLATION: dict[int, tuple[type[StoreError], str]] = {
@@ -275,8 +275,7 @@ def _mounted() -> set[bytes]:
 def _page_size(path: Path, header: bytes) -> int:
     if not header:  # a new file, and a log beside it is nobody's
         return raw_files.PAGE_SIZES[0]
-    given = int.from_bytes(header[_PAGE_SIZE_AT], "big")
-    size = raw_files.PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
+    size = raw_files.read_page_size(header)
     if size not in raw_files.PAGE_SIZES:
         raise DamagedStoreError(f"{path} is damaged: its header speaks of pages of {size} bytes; restore a backup")
     return size
@@ -345,6 +344,8 @@ def _migrate(connection: sqlite3.Connection) -> bool:
             if number > present:
                 for statement in _statements(script):
                     connection.execute(statement)
+        if not present:  # a new file, which nobody has written to without secure deletion
+            connection.execute(queries()["agree"], {"name": OVERWRITTEN, "value": "from the first write"})
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")

@@ -11,6 +11,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +30,7 @@ from holdfast.store.erasure import (
     text_fragments,
 )
 from holdfast.store.rows import GLOBAL, ReadUnits, RunStatement, UnitRow, unit_of
-from holdfast.store.sqlite import index_file, raw_files
+from holdfast.store.sqlite import index_file, raw_files, unused_bytes
 from holdfast.store.sqlite.live_index import ErasedOwner, LiveIndex
 from holdfast.store.sqlite.migrate import (
     IN_MEMORY,
@@ -49,6 +50,16 @@ from holdfast.types.outcomes import StepProgress
 log = logging.getLogger("holdfast")
 # An erasure whose old bytes a reader still holds on to is finished by whoever writes or opens next.
 ERASING = "erasing"
+_HELD = "a reader still holds old bytes"
+# How the value of it begins when no page was given up with its bytes: any other needs the whole file written anew.
+_IN_PLACE = "in place "
+# Where so much of a store goes, writing what is left costs less than overwriting what goes.
+_MOST = 0.5
+# Why a file is written anew as a whole.
+_ASKED, _MOST_GONE = "that was asked for", "most of the store was erased"
+_OLDER = "a version wrote it that did not overwrite all that it freed"
+_UNKNOWN = "it is laid out in a way that is not read page by page"
+_FOUND = "bytes of what was erased were left"
 # A copy is nobody's working file; who holds it anyway is waited for by whoever forgets, and by no other write.
 COPY_PATIENCE_MS = 1000
 # What is noted for a copy: a kind, and the keys of a unit, a document or an owner.
@@ -67,23 +78,26 @@ class Eraser:
         self._index = index
 
     def forget(
-        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, progress: StepProgress
-    ) -> Erasure:
-        """Erase in one transaction, then write the files anew and prove that nothing is left; see `Store.forget`."""
+        self, view: View, ids: Sequence[str], documents: Sequence[Document], *, owner: bool, compact: bool,
+        progress: StepProgress,
+    ) -> Erasure:  # fmt: skip
+        """Erase in one transaction, overwrite what it freed, and prove that nothing is left; see `Store.forget`."""
         progress("erasing")
         gone_owner: ErasedOwner | None = None
-        with self._database.in_use(), secure_delete(self._database.connection), self._database.transaction():
+        with self._database.transaction():
             rows = self._doomed(view, ids, owner=owner)
             gone = [*map(erased_unit, rows)]
             summaries = [] if owner else dependent_summaries(self._run, gone)  # of all there is, nothing else is left
             gone += map(erased_unit, summaries)
             pieces = text_fragments(self._run, (*rows, *summaries), documents)
-            uncovered = erase(self._run, gone, self._database.record_change)
-            for one in documents:
-                keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
-                self._run("erase_document", keys)
-            # A value of its own: whoever finished what came before has not finished this.
-            self._run("agree", {"name": ERASING, "value": os.urandom(8).hex()})
+            why = _ASKED if compact else _why_anew(self._run, len(gone))
+            with giving_up_pages(self._database.connection, as_they_are=bool(why)):
+                uncovered = erase(self._run, gone, self._database.record_change)
+                for one in documents:
+                    keys = {"tenant": one.tenant, "user": one.user or GLOBAL, "name": one.name}
+                    self._run("erase_document", keys)
+            self._mark(in_place=not why)
+            unused_bytes.renew_mark(self._database.connection)
             notes = notes_of(gone, documents, view if owner else None)
             note_copies(self._database, notes)
             if owner:
@@ -91,7 +105,8 @@ class Eraser:
                 gone_owner = ErasedOwner(view.tenant, view.user, *erase_owner(self._run, view.tenant, view.user))
         progress("reaching copies")
         unreached, missing = self._reach_copies(notes, pieces)
-        held_up = self._scrub(pieces, gone_owner, progress)
+        owners = {(tenant, user) for _, tenant, user, _ in gone}
+        held_up, why = self._scrub(pieces, owners, gone_owner, why, progress)
         return Erasure(
             units=ReadUnits(rows),
             summaries=tuple(map(unit_of, summaries)),
@@ -99,9 +114,17 @@ class Eraser:
             complete=not held_up and not unreached,
             pending=bool(held_up),
             reason=held_up,
+            rewritten=why,
             files=tuple(self._called(path) for path in self._files()),
             outside=(*unreached, *missing),
         )
+
+    def _mark(self, *, in_place: bool) -> None:
+        """Say that an erasure is under way; one that gave pages up as they are stays one until it is finished."""
+        before = self._database.agreed(ERASING)
+        begins = _IN_PLACE if in_place and (before is None or before.startswith(_IN_PLACE)) else ""
+        # A value of its own: whoever finished what came before has not finished this.
+        self._run("agree", {"name": ERASING, "value": f"{begins}{os.urandom(8).hex()}"})
 
     def preview(self, view: View, ids: Sequence[str], *, owner: bool) -> Erasure:
         """Return what would be erased."""
@@ -137,52 +160,47 @@ class Eraser:
 
     # ------------------------------------------------------------------------------------------- the files
 
-    def _scrub(self, pieces: Sequence[bytes], owner: ErasedOwner | None, progress: StepProgress) -> str:
+    def _scrub(
+        self, pieces: Sequence[bytes], owners: AbstractSet[tuple[str, str]], owner: ErasedOwner | None, why: str,
+        progress: StepProgress,
+    ) -> tuple[str, str]:  # fmt: skip
         """Let no file of this store hold anything of what was erased; return why that is not proven, or nothing.
 
-        The units are gone by now: an error here holds the rest up, and undoes nothing.
+        Return also why the file was written anew, or nothing. The units are gone by now: an error here holds the rest
+        up, and undoes nothing.
         """
         try:
             with self._database.in_use():
-                self._index.drop_erased(owner)
-                return self._scrub_files(pieces, progress)
+                self._index.drop_erased(owners, owner)
+                return self._scrub_files(pieces, why, progress)
         except (StoreError, OSError) as error:
-            return str(error)
+            return str(error), ""
 
-    def _scrub_files(self, pieces: Sequence[bytes], progress: StepProgress) -> str:
-        # Deleted cells are overwritten, but pages that SQLite has moved keep old bytes in their gaps: only a file
-        # that is written anew has none.
-        if self._database.location == IN_MEMORY:
-            return ""
-        progress("rewriting the file")
+    def _scrub_files(self, pieces: Sequence[bytes], why: str, progress: StepProgress) -> tuple[str, str]:
+        location = self._database.location
+        if location == IN_MEMORY:
+            return "", ""
+        progress("overwriting what was erased")
         marked = self._database.agreed(ERASING)
-        if not self._rewrite(wait=True):
-            return "a reader still holds old bytes"
+        is_clean, why = self._clean(marked, why, wait=True)
+        if not is_clean:
+            return _HELD, ""
         if not self._files():
-            return f"{self._database.location} is no longer there, so that nothing could be searched"
+            return f"{location} is no longer there, so that nothing could be searched", why
         progress("searching the files for what is left")
-        if find_residue(self._run, self._database.location, pieces):
-            return "bytes of it are left in the file"
+        is_left = bool(find_residue(self._run, location, pieces))
+        if is_left and not why:
+            why, is_clean = _FOUND, unused_bytes.rewrite(self._database.connection, wait=True)
+            is_left = not is_clean or bool(find_residue(self._run, location, pieces))
+        if is_left:
+            return "bytes of it are left in the file", why
         self._finish(marked)
-        return ""
+        return "", why
 
-    def _rewrite(self, *, wait: bool) -> bool:
-        """Write the file anew, and empty its log; return whether no reader prevents it."""
-        if not self._truncate_log(wait=wait):
-            return False
-        self._database.connection.execute("VACUUM")
-        return self._truncate_log(wait=wait)
-
-    def _truncate_log(self, *, wait: bool) -> bool:
-        """Empty the write-ahead log; a reader that still needs it prevents that."""
-        connection = self._database.connection
-        [patience] = connection.execute("PRAGMA busy_timeout").fetchone()
-        connection.execute(f"PRAGMA busy_timeout = {patience if wait else 0}")
-        try:
-            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {patience}")
-        return not busy
+    def _clean(self, marked: str | None, why: str, *, wait: bool) -> tuple[bool, str]:
+        """Let the file hold nothing but what rows need; see `clean_file`. An erasure may need it written anew."""
+        why = why or ("" if (marked or _IN_PLACE).startswith(_IN_PLACE) else _MOST_GONE)
+        return clean_file(self._database.connection, self._database.location, why, wait=wait)
 
     def _finish(self, marked: str | None) -> None:
         """Say that the erasures up to a mark have nothing left to do, unless copies are still to be reached."""
@@ -213,10 +231,11 @@ class Eraser:
                 return True
             marked = self._database.agreed(ERASING)
             unreached, _ = erase_copies(self._database, patience_ms=0)
-            if unreached or not self._truncate_log(wait=False):
+            if unreached or not unused_bytes.truncate_log(self._database.connection, wait=False):
                 return False
+            unused_bytes.renew_mark(self._database.connection)
             self._index.drop_all()
-            if not self._rewrite(wait=False):
+            if not self._clean(marked, "", wait=False)[0]:
                 return False
             self._finish(marked)
             return True
@@ -227,6 +246,27 @@ class Eraser:
             self.finish()
         except (StoreError, OSError) as error:
             log.warning("an erasure is not finished yet, and stays pending: %s", error)
+
+
+def _why_anew(run: RunStatement, gone: int) -> str:
+    """Return why a file is better written anew than overwritten where so many units go, or nothing."""
+    [units] = run("store_units", {}).fetchone()
+    return _MOST_GONE if gone > _MOST * units else ""
+
+
+def clean_file(connection: sqlite3.Connection, location: str, why: str, *, wait: bool) -> tuple[bool, str]:
+    """Let a file and its log hold nothing but what rows need; return whether no reader prevents it.
+
+    It is overwritten in place, or for a reason `why` written anew; return that reason too, or the one found here.
+    """
+    if not why and not unused_bytes.is_overwritten(connection):
+        why = _OLDER
+    if not why:
+        is_clean = unused_bytes.overwrite(connection, location, wait=wait)
+        if is_clean is not None:
+            return is_clean, ""
+        why = _UNKNOWN
+    return unused_bytes.rewrite(connection, wait=wait), why
 
 
 def files_of(location: str) -> list[str]:
@@ -411,16 +451,19 @@ def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patien
     try:
         with translate_errors(path, writing=True):
             run = _runner(connection)
-            with secure_delete(connection):
-                connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")
+            why = _why_anew(run, len(noted))
+            with giving_up_pages(connection, as_they_are=bool(why)):
                 _erase_noted(run, noted)
-                connection.execute("COMMIT")
+            unused_bytes.renew_mark(connection)
+            connection.execute("COMMIT")
         with translate_errors(path):
-            connection.execute("VACUUM")
-            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy:
-                raise BusyStoreError("a reader still holds old bytes")
+            is_clean, why = clean_file(connection, path, why, wait=True)
             index_file.remove(Path(f"{path}.index"))
+            if is_clean and not why and find_residue(run, path, pieces):
+                is_clean = unused_bytes.rewrite(connection, wait=True)
+            if not is_clean:
+                raise BusyStoreError(_HELD)
             if find_residue(run, path, pieces):
                 raise StoreError("bytes of it are left in the copy")
     finally:
@@ -428,9 +471,9 @@ def erase_copy(path: str, noted: Sequence[Note], pieces: Sequence[bytes], patien
 
 
 @contextmanager
-def secure_delete(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let an erasure give pages up as they are: afterwards the file is written anew, without them."""
-    connection.execute("PRAGMA secure_delete = FAST")
+def giving_up_pages(connection: sqlite3.Connection, *, as_they_are: bool) -> Iterator[None]:
+    """Let an erasure give pages up without overwriting them, where the file is then written anew without them."""
+    connection.execute(f"PRAGMA secure_delete = {'FAST' if as_they_are else 'ON'}")
     try:
         yield
     finally:

@@ -77,6 +77,15 @@ def writable(location: str, mode: int) -> int:
     return _opened(location, location, os.O_RDWR | os.O_CREAT, mode)
 
 
+def existing(location: str) -> int:
+    """Return a descriptor of the database file for writing.
+
+    Raises:
+        OSError: there is none, or it cannot be opened.
+    """
+    return _opened(location, location, os.O_RDWR)
+
+
 def _opened(location: str, path: str, flags: int, mode: int = 0) -> int:
     writing = bool(flags & os.O_RDWR)
     with _guard:
@@ -118,6 +127,18 @@ def read_at(descriptor: int, size: int, at: int) -> bytes:
     with _guard:  # others may read at the same descriptor meanwhile
         os.lseek(descriptor, at, os.SEEK_SET)
         return os.read(descriptor, size)
+
+
+def write_at(descriptor: int, data: bytes, at: int) -> None:
+    """Write bytes to a place of an open file."""
+    while data:
+        if sys.platform != "win32":
+            written = os.pwrite(descriptor, data, at)
+        else:
+            with _guard:
+                os.lseek(descriptor, at, os.SEEK_SET)
+                written = os.write(descriptor, data)
+        data, at = data[written:], at + written
 
 
 @contextmanager
@@ -166,6 +187,8 @@ _CHECKED_OF_FRAME = 8
 _MAGIC = 0x377F0682  # one more when checksums are over big-endian words
 # Powers of two: https://www.sqlite.org/fileformat2.html#page_size
 PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
+_PAGE_SIZE_AT = slice(16, 18)
+_LARGEST_PAGE = 1  # how two bytes say 65,536
 _WORD = 0xFFFFFFFF
 ChecksumPair = tuple[int, int]
 
@@ -184,6 +207,12 @@ class _Frame:
     salts: ChecksumPair
     # Whether its checksum goes on from the one that the frame before it holds.
     follows: bool
+
+
+def read_page_size(header: bytes) -> int:
+    """Return the size of a page that the header of a database file tells: one of `PAGE_SIZES` when it is whole."""
+    given = int.from_bytes(header[_PAGE_SIZE_AT], "big")
+    return PAGE_SIZES[-1] if given == _LARGEST_PAGE else given
 
 
 def examine_wal(data: bytes, page_size: int) -> Loss:

@@ -257,12 +257,12 @@ class SqliteStore:
 
     def forget(
         self, view: View, ids: Sequence[str], documents: Sequence[Document] = (), *, dry_run: bool = False,
-        owner: bool = False, progress: Callable[[str], None] = lambda _step: None,
+        owner: bool = False, compact: bool = False, progress: Callable[[str], None] = lambda _step: None,
     ) -> Erasure:  # fmt: skip
         """See `Store.forget`."""
         if dry_run:
             return self._eraser.preview(view, ids, owner=owner)
-        return self._eraser.forget(view, ids, documents, owner=owner, progress=progress)
+        return self._eraser.forget(view, ids, documents, owner=owner, compact=compact, progress=progress)
 
     def finish_erasing(self) -> bool:
         """See `Store.finish_erasing`."""

@@ -126,7 +126,7 @@ DELETE FROM absences WHERE unit_key IN (SELECT value FROM json_each(:keys));
 
 -- name: forget_absences
 UPDATE absences SET by = :erased WHERE by IN (SELECT value FROM json_each(:ids))
-    AND unit_key IN (SELECT key FROM units WHERE tenant = :tenant AND user = :user);
+    AND EXISTS (SELECT 1 FROM units WHERE key = unit_key AND tenant = :tenant AND user = :user);
 
 -- name: unit_versions
 SELECT {version} FROM versions WHERE unit_key = :key ORDER BY version;
@@ -176,6 +176,12 @@ ORDER BY key;
 
 -- name: agreed
 SELECT value FROM agreements WHERE name = :name;
+
+-- name: page_of_agreements
+SELECT rootpage FROM sqlite_schema WHERE name = 'agreements';
+
+-- name: renew_agreement
+UPDATE agreements SET value = :value WHERE name = :name;
 
 -- name: agree
 INSERT INTO agreements (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
