@@ -153,8 +153,8 @@ class Erasure:
 
     `summaries` rested on one of the units and went with them; `uncovered` are turns that such a summary stood for.
     `complete` says that no file of the store (`files`) holds anything of it any more; `pending` that old bytes may be
-    left, for a `reason` (somebody reads them, the disk is full), and the next write or open goes on; the units are gone
-    either way. `outside` names backups out of reach. `rewritten` says why the file was written anew, if it was.
+    left, for a `reason` (readers, a full disk), and the next write or open goes on; the units are gone either way.
+    `outside` names backups that are out of reach. `rewritten` says why the file was written anew, if it was.
     """
 
     units: Sequence[Unit]
