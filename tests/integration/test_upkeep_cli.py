@@ -145,9 +145,14 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
     row = run("forget", told[0], "--dry-run", "--json")
     assert set(row) == {
         "units", "summaries", "uncovered", "complete", "pending", "reason", "files", "outside", "rebuilt",
-        "documents", "dry_run",
+        "documents", "dry_run", "rewritten",
     }  # fmt: skip
-    assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == ([told[0]], 1, True, False)
+    assert (row["units"], len(row["summaries"]), row["dry_run", "rewritten"], row["complete"]) == (
+        [told[0]],
+        1,
+        True,
+        False,
+    )
     assert "1 unit, 1 summary of them would be erased" in run("forget", told[0], "--dry-run")
     assert units(run) == before
 
