@@ -147,7 +147,7 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
         "units", "summaries", "uncovered", "complete", "pending", "reason", "files", "outside", "rebuilt",
         "documents", "dry_run", "rewritten",
     }  # fmt: skip
-    assert (row["units"], len(row["summaries"]), row["dry_run", "rewritten"], row["complete"]) == (
+    assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == (
         [told[0]],
         1,
         True,
