@@ -145,7 +145,7 @@ def test_a_dry_run_lists_and_erases_nothing(run, told):
     row = run("forget", told[0], "--dry-run", "--json")
     assert set(row) == {
         "units", "summaries", "uncovered", "complete", "pending", "reason", "files", "outside", "rebuilt",
-        "documents", "dry_run",
+        "documents", "dry_run", "rewritten",
     }  # fmt: skip
     assert (row["units"], len(row["summaries"]), row["dry_run"], row["complete"]) == ([told[0]], 1, True, False)
     assert "would be erased: 1 unit, 1 summary" in run("forget", told[0], "--dry-run")
