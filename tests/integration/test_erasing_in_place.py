@@ -145,3 +145,11 @@ def test_a_memory_in_memory_overwrites_nothing(told):
     with Memory.open(":memory:", now=lambda: NOW, embedder="none") as memory:
         [one] = memory.remember("only for now", user="ana")
         assert memory.forget(user="ana", ids=one.id, compact=True).complete
+
+
+def test_a_memory_without_a_file_goes_on_after_it_forgot():
+    with Memory.open(":memory:") as memory:
+        [kept] = memory.remember("The key is under the mat.", user="ana")
+        assert memory.forget(user="ana", ids=kept.id).complete
+        memory.remember("The key is with Rui.", user="ana")
+        assert [hit.text for hit in memory.search("Who has the key?", user="ana")] == ["The key is with Rui."]

@@ -199,6 +199,8 @@ class Eraser:
 
     def _clean(self, marked: str | None, why: str, *, wait: bool) -> tuple[bool, str]:
         """Let the file hold nothing but what rows need; see `clean_file`. An erasure may need it written anew."""
+        if self._database.location == IN_MEMORY:  # there is none
+            return True, ""
         why = why or ("" if (marked or _IN_PLACE).startswith(_IN_PLACE) else _MOST_GONE)
         return clean_file(self._database.connection, self._database.location, why, wait=wait)
 
