@@ -10,7 +10,7 @@ from holdfast.server.listening import Listener, listen_on
 from holdfast.testing.contracts import HashEmbedder
 
 if __name__ == "__main__":
-    settings = Settings.load({"embedding.embedder": "none"}).without_timeouts()
+    settings = Settings.load({"embedding.embedder": "none", "store.busy_timeout_ms": 600_000}).without_timeouts()
     how = ServerSettings(port=0, rate=1e9)
     with (
         Memory.open(sys.argv[1], settings=settings, embedder=HashEmbedder(64)) as memory,

@@ -20,10 +20,12 @@ import pytest
 
 from builders import NOW, opened
 from histories import bytes_of
-from holdfast import Memory, ServerError
+from holdfast import Memory, ServerError, Settings
 from holdfast.testing.contracts import HashEmbedder
 
 EMBEDDER = HashEmbedder(64)
+# However slow the machine is: waiting for each other is no failure here.
+PATIENT = Settings.load({"store.busy_timeout_ms": 600_000})
 FEW, MANY = 5, int(os.environ.get("HOLDFAST_KILLS", "25"))
 # Minutes long: with HOLDFAST_KILLS, as `make test-long` has it, alone.
 LONG_ALONE = (
@@ -109,7 +111,7 @@ class Life:
 
     def copy(self, stop):
         """Make backups beside the server, and throw old ones away."""
-        with opened(path=self.path, embedder=EMBEDDER) as memory:
+        with opened(PATIENT, path=self.path, embedder=EMBEDDER) as memory:
             while not stop.is_set():
                 memory.backup(self.path.with_name(f"copy-{self.copies}.db"))
                 self.path.with_name(f"copy-{self.copies - 3}.db").unlink(missing_ok=True)

@@ -125,7 +125,7 @@ MOST_MODULES = 202
 MOST_LINES = {
     "": 3_470, "cli": 2_870, "client": 620, "context": 1_610, "documents": 4_100, "eval": 2_860,
     "integrations": 1_770, "kernels": 1_460, "lifecycle": 1_810, "messages": 1_010, "models": 1_680, "ranking": 1_720,
-    "retrieval": 1_070, "sample": 40, "server": 4_240, "settings": 900, "store": 10_900, "testing": 1_350,
+    "retrieval": 1_070, "sample": 40, "server": 4_240, "settings": 900, "store": 10_910, "testing": 1_350,
     "text": 6_250, "transfer": 2_270, "types": 1_980,
 }  # fmt: skip
 LONGEST_IMPORT_CHAIN = 22
