@@ -256,7 +256,7 @@ class Memory:
 
         Its text never counts more than `budget` tokens; without one, a share of `window`, else `assembly.budget`.
         `query` is a question, or the messages that the host shows already: the last user message is the question,
-        and none of them is repeated. `strict` refuses missing last turns and a failing embedder; else `degraded` says so.
+        and none of them is repeated. `strict` refuses to lack last turns or the embedder; else `degraded` says so.
 
         Raises:
             BudgetError: the hard rules alone pass the budget.

@@ -93,7 +93,7 @@ def test_a_port_that_is_taken_is_one_clear_error(tmp_path):
         _, port = place_of(address)
         with pytest.raises(ServerError, match=f"port {port}: something else has it; choose another with --port"):
             serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=port))
-    with pytest.raises(InputError, match="port 70000 is none"):
+    with pytest.raises(InputError, match="invalid port 70000"):
         serve(str(tmp_path / "a.db"), Settings(), ServerSettings(port=70_000))
 
 

@@ -302,7 +302,7 @@ def test_a_port_in_use_is_named():
         port = taken.getsockname()[1]
         with pytest.raises(ServerError, match=rf"127.0.0.1, port {port}.*--port"):
             serve(port=port)
-    with pytest.raises(InputError, match="99999 is none"):
+    with pytest.raises(InputError, match="invalid port 99999"):
         serve(port=99_999)
 
 

@@ -471,7 +471,7 @@ def test_the_command_line_uses_a_server_with_the_token_of_the_environment(tmp_pa
         [first, *_] = run("search", "when does the ferry leave?")["hits"]
         assert first["unit"]["text"] == "The blue ferry leaves at nine."
         monkeypatch.setenv("HOLDFAST_TOKEN", "hf_wrong")
-        with pytest.raises(AccessError, match="not known here"):
+        with pytest.raises(AccessError, match="unknown or revoked token"):
             CliRunner().invoke(app, ["stats", "--db", address], catch_exceptions=False)
 
 

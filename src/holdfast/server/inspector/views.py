@@ -35,18 +35,8 @@ from holdfast.types.contexts import Context, ContextSection, Item, OmittedItem
 from holdfast.types.known import About, AboutLine
 from holdfast.values import dataclass
 from holdfast.why import (
-    PLAIN_NAMES,
-    branches,
-    formula,
-    number,
-    parts_of,
-    plain_name,
-    simplify,
-    terms_of,
-    typed_forms,
-    typed_words,
-    unranked,
-)
+    PLAIN_NAMES, branches, formula, number, parts_of, plain_name, simplify, terms_of, typed_forms, typed_words, unranked,
+)  # fmt: skip
 
 # What a cut left out is told by its nearest few; `why` answers for any other.
 MOST_LEFT_OUT = 5
