@@ -94,8 +94,8 @@ BAD = [
     ({"claim": True}, "claim", "is not text"),
     ({"claim": None}, "claim", "empty; write a value, or leave the field out"),
     ({"topic": 7, "claim": "a"}, "topic", "is not text"),
-    ({"subject": "a", "claim": "a"}, "relation", "missing beside subject; a fact has all three"),
-    ({"subject": "a", "object": "b", "claim": "a"}, "relation", "missing beside subject and object"),
+    ({"subject": "a", "claim": "a"}, "relation", "missing next to subject; a fact has all three"),
+    ({"subject": "a", "object": "b", "claim": "a"}, "relation", "missing next to subject and object"),
     ({"confidence": 0.5, "claim": "a"}, "confidence", "needs subject, relation and object"),
     ({"subject": "a", "relation": "uses", "object": "b", "confidence": 1.5, "claim": "a"}, "confidence", "outside"),
     (
