@@ -500,7 +500,7 @@ class Memory:
         `session` names that of a file which has none of its own, `zone` the clock of times without one.
 
         Raises:
-            InputError: the file is of no format that is known, or nothing in it can be read; nothing was written.
+            InputError: the file is of no known format, or nothing in it can be read; nothing was written.
         """
         from holdfast.transfer import file_formats, imports  # noqa: PLC0415 - few programs need it
 

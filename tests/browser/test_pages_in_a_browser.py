@@ -159,7 +159,7 @@ def test_signing_in_opens_what_the_token_opens(tabs, tmp_path):
         page = tabs(address).go("/timeline")
         page.get_by_label("Token").fill("hf_wrong")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("unknown or revoked token")
+        expect(page.get_by_role("alert")).to_contain_text("unknown or revoked token", ignore_case=True)
         page.get_by_label("Token").fill(secret)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="What was said when")).to_be_visible()

@@ -167,7 +167,7 @@ def test_vectors_are_compared_again_when_few_units_are_left_waiting(tmp_path, mo
         found = memory.search("copper kettle", user="ana")
         assert any(hit.cosine for hit in found)
         assert "60 of 400 units wait" in found.warnings[0]
-        assert "they are found by words alone" in found.warnings[0]
+        assert "they are found lexically only" in found.warnings[0]
         held.go.set()
 
 
@@ -254,7 +254,7 @@ def test_an_embedder_that_the_store_had_before_does_not_take_it_back(tmp_path, c
         found = one.search("copper kettle", user="ana")
         assert (found[0].unit.text[:13], found[0].cosine) == ("copper kettle", None)
         [said] = found.warnings
-        assert said.startswith(f"answered by words alone: the store's vectors are of {new.space}")
+        assert said.startswith(f"embedder unavailable; lexical results only: the store's vectors are of {new.space}")
         assert old.space in said
         assert "run `holdfast reembed`, or set embedding.embedder back" in said
         with caplog.at_level(logging.WARNING, logger="holdfast"):

@@ -466,7 +466,7 @@ def test_a_chat_is_brought_in_with_a_report(here, tmp_path):
     assert "skipped 1: it is a picture, recording or file that was left out" in told
     assert here("sessions", "--json")[0]["name"] == "Ida"
     (tmp_path / "cut.jsonl").write_text((tmp_path / "WhatsApp Chat with Ida.txt").read_text()[:5])
-    assert "is of no format that is known" in here("import", "cut.jsonl", code=2)
+    assert "is of no known format" in here("import", "cut.jsonl", code=2)
     lines = here("export", "all.jsonl", "--all") and (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
     assert "incomplete file: what could be read is imported" in here("import", "cut.jsonl", "--db", "c.db", code=2)

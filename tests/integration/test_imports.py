@@ -39,16 +39,16 @@ EXPECTED = {
     "whatsapp_android.txt": (
         "whatsapp",
         {"whatsapp_android": 4},
-        {"line of the app": 2, "left out": 1, "does not exist": 1, "deleted": 1},
+        {"system message of the app": 2, "left out": 1, "does not exist": 1, "deleted": 1},
     ),
-    "whatsapp_ios.txt": ("whatsapp", {"whatsapp_ios": 3}, {"line of the app": 1, "left out": 1}),
+    "whatsapp_ios.txt": ("whatsapp", {"whatsapp_ios": 3}, {"system message of the app": 1, "left out": 1}),
     "whatsapp_german.txt": ("whatsapp", {"whatsapp_german": 3}, {}),
-    "telegram": ("telegram", {"Allotment": 4}, {"line of the app": 1, "no words": 1, "no message": 1}),
+    "telegram": ("telegram", {"Allotment": 4}, {"system message of the app": 1, "no words": 1, "no message": 1}),
     "telegram_all.json": ("telegram", {"Ilse": 1, "2": 1}, {"no messages": 1}),
     "slack": (
         "slack",
         {"harbour": 5, "Vera, Omar Haddad": 1},
-        {"cannot be read as JSON": 1, "no time": 1, "line of the app": 1},
+        {"cannot be read as JSON": 1, "no time": 1, "system message of the app": 1},
     ),
 }
 
@@ -228,7 +228,7 @@ def test_lines_and_placeholders_of_the_app_are_left_out_in_every_usual_language(
     report = memory.import_("\r\n".join(lines).encode(), user="me")
     assert said(memory) == [("Rosa", "ja: ok")]
     told = {one.reason.split()[-1]: one.count for one in report.skipped}
-    assert told == {"nobody": 1 + len(events), "out": len(placeholders) + 1, "deleted": 1}
+    assert told == {"app": 1 + len(events), "out": len(placeholders) + 1, "deleted": 1}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_files_that_fail_are_named_and_the_exit_code_says_so(run, folder):
     [failed] = report["failed"]
     assert failed["name"] == "bad.md"
     assert "save the file as UTF-8" in failed["reason"]
-    assert "left out: bad.md" in run("ingest", "notes", code=2)
+    assert "failed: bad.md" in run("ingest", "notes", code=2)
     assert run("stats", "--json")["units"] == 4
 
 

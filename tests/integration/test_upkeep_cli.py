@@ -100,7 +100,7 @@ def test_the_gate_is_shown_and_explained(run):
         "saturation", "technical_density", "statement", "specificity", "action", "structure",
     }  # fmt: skip
     assert "durable" in run("show", kept["id"])
-    assert "not promoted" in run("show", left["id"])
+    assert "kept in its session" in run("show", left["id"])
     assert run("show", left["id"], "--json")["gate"]["promoted"] is False
     hit, *_ = run("search", "dark mode", "--explain", "--json")["hits"]
     assert hit["unit"]["gate"] == row["gate"]

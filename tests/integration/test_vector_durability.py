@@ -494,7 +494,7 @@ def test_words_are_kept_while_an_endpoint_is_down_and_completed_when_it_is_back(
             written = memory.remember(["the copper kettle", "a lamp in the hall"], user="ana")
             memory.update(written[0].id, user="ana", text="the copper kettle sings")
         assert [item.status for item in written] == ["added", "added"]
-        assert any("wait for their vectors" in record.message for record in caplog.records)
+        assert any("vectors are pending" in record.message for record in caplog.records)
         assert "503" in caplog.text
         assert waiting(memory, space) == 2
         assert len(memory.search("copper kettle", user="ana", profile="fast")) == 1

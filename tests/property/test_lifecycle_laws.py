@@ -317,7 +317,7 @@ def test_promotion_is_tried_again_after_an_embedder_that_failed(tmp_path, caplog
         [kept] = memory.remember("I prefer dark mode in every editor", user="ana", session="s")
         unit = memory.get(kept.id, user="ana")
         assert (kept.promoted, unit.gate, unit.scope, unit.text) == (False, None, "session", unit.text)
-    assert "wait for their vectors" in caplog.text
+    assert "vectors are pending" in caplog.text
     with small_memory(tmp_path / "memory.db") as memory:
         memory.search("dark mode", user="ana")
         unit = memory.get(kept.id, user="ana")

@@ -395,7 +395,7 @@ def folder(report: FolderReport) -> RenderableType:
     )
     units = "1 unit" if report.units == 1 else f"{report.units} units"
     parts: list[RenderableType] = [Text(f"{counts or 'no documents'}; {units}")]
-    parts += [Text(f"skipped: {name}: {reason}", "yellow") for name, reason in report.failed]
+    parts += [Text(f"failed: {name}: {reason}", "yellow") for name, reason in report.failed]
     return Group(*parts, *_skipped(report))
 
 

@@ -409,7 +409,7 @@ def embed(units: Sequence[Unit], store: Store, indexing: EmbeddingPlan) -> Embed
         gates = judge_units(store, embedder.space, units, vectors, indexing.gate)
         written = store.put_vectors(embedder.space, units, vectors, [Promotion(*gate) for gate in gates])
     except (EmbedderError, StoreError) as error:
-        log.warning("%d units are stored; vectors or the gate are pending: %s", len(units), error)
+        log.warning("%d units are stored; gate or vectors are pending: %s", len(units), error)
         indexing.failed(error, indexing.clock() - began)
         return _left_waiting(units)
     return EmbeddingReport(written, {unit.id: gate for unit, gate in gates})

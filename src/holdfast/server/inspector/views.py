@@ -257,12 +257,11 @@ def _passes(context: Context | None) -> tuple[PassView, ...]:
         return ()
     items = len(context.section("projection").items)
     picked = len(projection.recovered) + len(projection.chosen)
-    temporal = "for a question about time" if projection.active else "the question is not about time"
     return _scaled([
         PassView("candidates", len(projection.first), "nearest in relevance"),
         PassView("re-ranked", len(projection.second), "scored with time and standing"),
         PassView("linked", len(projection.hops), "linked from one of those"),
-        PassView("by date", picked, temporal),
+        PassView("by date", picked, "for a question about time" if projection.active else "not about time"),
         PassView("in the context", items, "what the budget holds"),
     ])  # fmt: skip
 
