@@ -166,7 +166,7 @@ def test_vectors_are_compared_again_when_few_units_are_left_waiting(tmp_path, mo
     with open_with(path, held) as memory:
         found = memory.search("copper kettle", user="ana")
         assert any(hit.cosine for hit in found)
-        assert "60 of 400 units are pending" in found.warnings[0]
+        assert "pending for 60 of 400 units" in found.warnings[0]
         assert "they are found lexically only" in found.warnings[0]
         held.go.set()
 

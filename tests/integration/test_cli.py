@@ -289,7 +289,7 @@ def test_reembed_switches_a_store_to_the_embedder_that_the_settings_name(run):
     assert "potion" in run("stats")
     drawn = " ".join(run("reembed").split())
     assert "minilm" in drawn
-    assert "0 units are pending" in drawn
+    assert "0 units pending" in drawn
     assert run("search", "boat", "--json")["warnings"] == []
     assert "0 units without" in run("stats")
 

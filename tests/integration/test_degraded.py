@@ -60,7 +60,7 @@ def test_a_unit_that_waits_for_its_vector_is_found_by_its_words_at_their_rank(se
         for hit in found:
             assert hit.contributions.compose() == hit.score
         assert "4711" in memory.assemble(QUESTION, user="ana", session="new", budget=300, track_access=False).text
-        assert [one for one in found.warnings if "1 of 16 units are pending" in one and "timeout" in one]
+        assert [one for one in found.warnings if "pending for 1 of 16 units" in one and "timeout" in one]
 
 
 def test_the_next_question_embeds_what_waits():
@@ -133,7 +133,7 @@ def test_a_text_that_the_embedder_refuses_holds_up_no_other():
         found = memory.search(QUESTION, user="ana")
         assert memory.stats(user="ana", whole=True).waiting == 1
         assert (found[0].unit.text, found[0].cosine) == (CODE, None)
-        assert ["1 of 11 units are pending" in one for one in found.warnings] == [True]
+        assert ["pending for 1 of 11 units" in one for one in found.warnings] == [True]
 
 
 ANY = [RuntimeError("CUDA out of memory"), TimeoutError("too slow"), KeyError("model")]

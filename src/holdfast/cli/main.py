@@ -278,7 +278,7 @@ def reembed(call: CommandContext) -> CommandResult:
     with ProgressReport(err, "embedding", quiet=call.as_json) as report:
         left = memory.reembed(progress=advance)
         space = "at the server" if call.is_remote else memory.store.space()
-    waiting = f"{draw.count(left, 'unit')} {'waits' if left == 1 else 'wait'}"
+    waiting = f"{draw.count(left, 'unit')} pending"
     return CommandResult(
         {"space": space, "waiting": left}, lambda: Text(f"{space}: {waiting}"), code=1 if left else 0
     )
