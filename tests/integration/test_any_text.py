@@ -19,6 +19,7 @@ from holdfast.ranking import current
 from holdfast.settings import Settings
 from holdfast.text import (
     analyse,
+    asking,
     calendar,
     changes,
     dates,
@@ -105,6 +106,7 @@ _CALLED = {
     "grammar.has_shape": lambda text: [
         grammar.has_shape(text, shape) for shape in ("place", "name", "date", "belonging", "job", "thing")
     ],
+    "asking.is_for": lambda text: [asking.is_for(text.lower(), purpose) for purpose in ("asks", "delays")],
     "sentences.is_question": lambda text: [
         sentences.is_question(text, *span) for span in sentences.PROSE.spans(text)
     ],
@@ -170,7 +172,8 @@ WORDLESS = frozenset(
     statements.find_rare current.prefer_current current.asks_for_past current.margin_above grammar.lower_plural
     grammar.read_name
     grammar.read_object grammar.read_objects grammar.shift grammar.verb_group grammar.word_set
-    grammar.phrase_end sentences.memoize_short dates.to_range temporal.date_words temporal.name_day temporal.name_time
+    grammar.phrase_end sentences.memoize_short dates.to_range asking.features_of asking.form_of
+    content.plain_message temporal.date_words temporal.name_day temporal.name_time
     """.split()
 )
 

@@ -25,7 +25,7 @@ from holdfast.testing.contracts import HashEmbedder
 
 EMBEDDER = HashEmbedder(64)
 # However slow the machine is: waiting for each other is no failure here.
-PATIENT = Settings.load({"store.busy_timeout_ms": 600_000})
+PATIENT = Settings.load({"store.busy_timeout_ms": 600_000}, environ={})
 FEW, MANY = 5, int(os.environ.get("HOLDFAST_KILLS", "25"))
 # Minutes long: with HOLDFAST_KILLS, as `make test-long` has it, alone.
 LONG_ALONE = (

@@ -4,6 +4,7 @@ import pytest
 
 from builders import NOW, later, opened
 from holdfast import Settings
+from holdfast.ranking import score
 from holdfast.testing.contracts import HashEmbedder
 
 FAR = "quantum chromodynamics of zeppelins"
@@ -51,8 +52,9 @@ def test_a_refusal_does_not_empty_it_and_search_still_refuses(memory):
     assert context.found == ()
 
 
-def test_a_question_that_is_refused_gets_it_too():
-    with opened(settings(refusal__turns=9.0), embedder=HashEmbedder(64)) as memory:
+def test_a_question_that_is_refused_gets_it_too(monkeypatch):
+    monkeypatch.setattr(score, "LEAST_NEARNESS_TURNS", 9.0)
+    with opened(embedder=HashEmbedder(64)) as memory:
         memory.remember(HOME, user="ana", session="s1")
         context = memory.assemble("Which river is the deepest?", user="ana", budget=400)
         assert (bool(context.trace.refused), texts(context)) == (True, SAID[:2])
