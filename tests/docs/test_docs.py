@@ -23,7 +23,7 @@ PICTURE = ROOT / "docs" / "img" / "pipeline.svg"
 EVERY_PAGE = [*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 # What the pages may grow to, counted as `wc -w` does: a page that nobody finishes helps nobody.
-MOST_WORDS = 40_230  # 7,500 of them are the contract, 4,200 the reference, which lists every public setting
+MOST_WORDS = 40_280  # 7,500 of them are the contract, 4,200 the reference, which lists every public setting
 # Pages of the interfaces and of more than one machine are counted apart, as their code is: each has its own readers.
 MOST_WORDS_OF_INTERFACES, MOST_WORDS_OF_SCALE = 3_400, 1_400
 MOST_WORDS_OF_A_GUIDE = 900
